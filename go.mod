@@ -1,0 +1,3 @@
+module github.com/hubmesh/hubmesh
+
+go 1.26.0

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hubmesh/hubmesh/internal/node"
+)
+
+// ErrBatchDuplicate answers the second write of one path in one batch.
+var ErrBatchDuplicate = errors.New("store: a path may stand in a batch once")
+
+// ErrClosed answers every call after Close.
+var ErrClosed = errors.New("store: closed")
+
+// ErrOverloaded answers a write when the committer's queue is full: nothing was queued.
+var ErrOverloaded = errors.New("store: the commit queue is full; nothing was queued, try again later")
+
+// NotFoundError says that there is no node at Path (or no such version, blob or partition).
+type NotFoundError struct {
+	Path        node.Path
+	LastVersion int64 // version of the tombstone; 0 when the path never had a node
+	Version     int64 // the version asked for; 0 when the current one was meant
+}
+
+func (e *NotFoundError) Error() string {
+	if e.Version != 0 {
+		return fmt.Sprintf("No node found at '%s' with version %d", e.Path, e.Version)
+	}
+	return fmt.Sprintf("No node found at '%s'", e.Path)
+}
+
+// ExistsError answers a create of a path that has a node.
+type ExistsError struct {
+	Path    node.Path
+	Version int64
+	// Other is set when a path that differs in case only is what stands in the way.
+	Other node.Path
+}
+
+func (e *ExistsError) Error() string {
+	if e.Other != "" && e.Other != e.Path {
+		return fmt.Sprintf("'%s' differs from the existing '%s' in case only", e.Path, e.Other)
+	}
+	return fmt.Sprintf("a node exists at '%s' (version %d)", e.Path, e.Version)
+}
+
+// ConflictError answers a write whose expected version is not the stored one, or whose new version is
+// not above it (data.md §1.3.6 as amended: a lower write is a typed conflict).
+type ConflictError struct {
+	Path     node.Path
+	Expected int64 // what the writer expected
+	Actual   int64 // what is stored; 0 when nothing is
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("'%s' is at version %d, not %d", e.Path, e.Actual, e.Expected)
+}
+
+// PartitionError answers a write into a partition that does not exist or is being deleted.
+type PartitionError struct {
+	Partition string
+	Reason    string // "missing", "deleting", "not empty", "invalid name", "differs in case only from 'X'"
+}
+
+func (e *PartitionError) Error() string {
+	return fmt.Sprintf("partition '%s': %s", e.Partition, e.Reason)
+}
+
+// RowError is a fault that concerns one row alone, such as text that the store cannot keep.
+type RowError struct {
+	Path node.Path
+	Err  error
+}
+
+func (e *RowError) Error() string { return fmt.Sprintf("store: '%s': %v", e.Path, e.Err) }
+func (e *RowError) Unwrap() error { return e.Err }
+
+// UnavailableError is a fault of the store as a whole: the disk is full, the file is locked or
+// corrupt. Transient tells whether trying again may help; Hint says what an operator can do.
+type UnavailableError struct {
+	Op        string
+	Hint      string
+	Transient bool
+	Err       error
+}
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("store: %s: %v (%s)", e.Op, e.Err, e.Hint)
+}
+func (e *UnavailableError) Unwrap() error { return e.Err }
