@@ -1,0 +1,42 @@
+# `make help` lists the targets; each does all of its own set-up.
+
+GOLANGCI_VERSION := v2.15.0
+FUZZTIME ?= 30s
+COUNT ?= 20
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help build test lint bench fuzz soak web web-check requirements
+
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build ./hubmesh, one static binary
+	CGO_ENABLED=0 go build -trimpath -o hubmesh ./cmd/hubmesh
+
+test: ## run everything that CI runs; installs what is missing where apt is there
+	@go run ./scripts/verify $(ARGS)
+
+lint: ## run golangci-lint (its first build takes minutes; kept in .cache)
+	@test -x .cache/bin/golangci-lint-$(GOLANGCI_VERSION) || { \
+	  GOBIN=$(CURDIR)/.cache/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION) && \
+	  mv .cache/bin/golangci-lint .cache/bin/golangci-lint-$(GOLANGCI_VERSION); }
+	.cache/bin/golangci-lint-$(GOLANGCI_VERSION) run ./...
+
+bench: ## measure, with limits and peers beside us; writes bench/results
+	go -C bench run . $(ARGS)
+
+fuzz: ## run each fuzz target for FUZZTIME (default 30s)
+	@go run ./scripts/fuzz -time $(FUZZTIME) $(ARGS)
+
+soak: ## repeat the tests COUNT times in random order under the race detector
+	HUBMESH_SOAK=1 go test -race -shuffle=on -count=$(COUNT) -timeout 4h $(or $(ARGS),./...)
+
+web: ## build the page into web/dist
+	@go run ./scripts/verify -only web-build
+
+web-check: ## test the page and its client, and compare web/dist with a fresh build
+	@go run ./scripts/verify -only web
+
+requirements: ## write docs/requirements.md from the rules cited by tests
+	@go run ./scripts/requirements

@@ -1,0 +1,7 @@
+package main
+
+import "os"
+
+func main() {
+	os.Exit(run(os.DirFS("."), os.Stdout, os.Stderr))
+}
