@@ -18,6 +18,20 @@ func RawContent(text string) Content {
 	return Content{text: text}
 }
 
+// ParseContent checks that b is one JSON value within limits and returns it in canonical form:
+// compact, members in their order, numbers as they were written, escapes only where JSON needs them.
+// null is no content. It refuses, with *[ContentError]: anything after the value, invalid UTF-8,
+// members named twice, \u0000 and lone surrogates (PostgreSQL keeps neither), numbers beyond
+// 1e±9999, more than limits.Depth levels, more than limits.NodeBytes bytes. Time and memory are linear
+// in min(len(b), 4 × limits.NodeBytes); the depth costs no stack.
+func ParseContent(b []byte, limits Limits) (Content, error) {
+	text, err := canonical(b, limits)
+	if err != nil {
+		return Content{}, err
+	}
+	return RawContent(text), nil
+}
+
 // IsZero tells whether there is no content.
 func (c Content) IsZero() bool { return c.text == "" }
 
@@ -26,6 +40,14 @@ func (c Content) Text() string { return c.text }
 
 // Len is the number of bytes of the JSON text.
 func (c Content) Len() int { return len(c.text) }
+
+// String is the JSON text; "null" when there is no content.
+func (c Content) String() string {
+	if c.text == "" {
+		return "null"
+	}
+	return c.text
+}
 
 // Decode unmarshals the content into v; without content v stays as it is.
 func (c Content) Decode(v any) error {
@@ -36,14 +58,10 @@ func (c Content) Decode(v any) error {
 }
 
 // MarshalJSON writes the text as it is; no content is null.
-func (c Content) MarshalJSON() ([]byte, error) {
-	if c.text == "" {
-		return []byte("null"), nil
-	}
-	return []byte(c.text), nil
-}
+func (c Content) MarshalJSON() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalJSON keeps a compact copy of the text; null is no content.
+// UnmarshalJSON keeps a canonical copy of the text, checked against [DefaultLimits]; null is no
+// content.
 func (c *Content) UnmarshalJSON(b []byte) error {
 	parsed, err := ParseContent(b, DefaultLimits)
 	if err != nil {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"time"
 )
 
@@ -38,28 +39,37 @@ type Node struct {
 // IsSatellite tells whether the node belongs to another one (data.md §1.1).
 func (n Node) IsSatellite() bool { return n.MainNode != n.Path }
 
-// State is the lifecycle state of a node; its numbers are stored.
-type State int8
+// SameAs tells whether other is the same record but for what the owner stamps: version, creation and
+// modification. It is the proof of a change that mints a version (data.md §1.3.1); contents compare as
+// JSON values (§1.1).
+func (n Node) SameAs(other Node) bool {
+	return n.Path == other.Path && n.MainNode == other.MainNode &&
+		n.NodeType == other.NodeType && n.Name == other.Name &&
+		n.Description == other.Description && n.Category == other.Category && n.Icon == other.Icon &&
+		equalOrder(n.Order, other.Order) && n.PreRenderedHTML == other.PreRenderedHTML &&
+		n.State == other.State && n.DesiredID == other.DesiredID && n.SyncBehavior == other.SyncBehavior &&
+		slices.Equal(n.ExcludeFromContext, other.ExcludeFromContext) &&
+		Equal(n.Content, other.Content)
+}
 
-// The states of a node (data.md §1.1).
-const (
-	StateNew       State = 0
-	StateTransient State = 1
-	StateActive    State = 2
-	StateRejected  State = 3
-	StateDeleted   State = 4
-)
+// WithWritable returns n with every field that a caller may write taken from other; path, version and
+// stamps stay (docs/api.md, PUT).
+func (n Node) WithWritable(other Node) Node {
+	other.Path, other.Version = n.Path, n.Version
+	other.CreatedAt, other.CreatedBy = n.CreatedAt, n.CreatedBy
+	other.ModifiedAt, other.ModifiedBy = n.ModifiedAt, n.ModifiedBy
+	return other
+}
 
-// SyncBehavior says whether synchronisation with another instance takes the node along; its numbers
-// are stored.
-type SyncBehavior int8
+func equalOrder(a, b *int) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
 
-// The synchronisation behaviours of a node (data.md §1.1).
-const (
-	SyncInclude            SyncBehavior = 0
-	SyncExcludeThisOnly    SyncBehavior = 1
-	SyncExcludeThisAndKids SyncBehavior = 2
-)
+// Stamp is t as nodes keep times: UTC, microseconds.
+func Stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // Well-known node types. A type is itself a node; these need none.
 const (
