@@ -2,4 +2,7 @@ module github.com/hubmesh/hubmesh
 
 go 1.26.0
 
-require github.com/google/go-cmp v0.7.0
+require (
+	github.com/google/go-cmp v0.7.0
+	go.uber.org/goleak v1.3.0
+)
