@@ -1,0 +1,37 @@
+package access
+
+import (
+	"fmt"
+
+	"github.com/hubmesh/hubmesh/internal/node"
+)
+
+// DeniedError says that Subject lacks Need at Path. Whoever may not read the path must not be told so:
+// to them it is answered like an absent node.
+type DeniedError struct {
+	Subject Subject
+	Path    node.Path
+	Need    Permission
+}
+
+func (e *DeniedError) Error() string {
+	who := e.Subject
+	if who == "" {
+		who = Anonymous
+	}
+	return fmt.Sprintf("%s lacks %s on '%s'", who, e.Need, e.Path)
+}
+
+// UndeterminedError says that the permissions at Path can not be decided yet. It is transient.
+type UndeterminedError struct{ Path node.Path }
+
+func (e *UndeterminedError) Error() string {
+	return fmt.Sprintf("the permissions on '%s' are not known yet: the assignments are still being read; try again", e.Path)
+}
+
+// LastAdminError says that a change would leave the root scope without an Admin.
+type LastAdminError struct{ Path node.Path }
+
+func (e *LastAdminError) Error() string {
+	return fmt.Sprintf("'%s' holds the last Admin of the root scope: grant another one first", e.Path)
+}
