@@ -59,7 +59,7 @@ func newTypes(rows interface {
 	Read(ctx context.Context, path node.Path) (node.Node, error)
 }) *types {
 	t := &types{rows: rows, registered: map[string]bool{}, known: map[string]*typeInfo{}}
-	for _, name := range []string{node.TypeSpace, node.TypeUser, node.TypeNodeType, node.TypeMarkdown, node.TypeAccessAssignment, node.TypeActivity} {
+	for _, name := range []string{node.TypeSpace, node.TypeUser, node.TypeNodeType, node.TypeMarkdown, node.TypeAccessAssignment, node.TypeActivity, TypeCollection} {
 		t.registered[name] = true
 	}
 	return t

@@ -61,6 +61,7 @@ type Service struct {
 	cache     *contentCache
 	guards    *guards
 	types     *types
+	content   *collections
 	delay     func(path node.Path) time.Duration
 
 	kind  *hub.Kind            // of nodes whose type has no handlers of its own
@@ -87,7 +88,7 @@ func New(o Options) (*Service, error) {
 	}
 	s := &Service{
 		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay,
-		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store), kinds: map[string]*hub.Kind{},
+		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store), content: newCollections(), kinds: map[string]*hub.Kind{},
 	}
 	s.kind = s.newKind("node", o.Idle)
 	for name, add := range o.Types {
@@ -170,6 +171,7 @@ func (s *Service) Refresh(path node.Path) {
 // hub wrote it. It runs on the committing goroutine and does not wait.
 func (s *Service) Changed(c store.Change) {
 	s.types.changed(c)
+	s.content.apply(c.Node, c.Version, c.Kind == store.Deleted)
 	if c.Kind == store.Deleted {
 		s.cache.drop(c.Path)
 	}

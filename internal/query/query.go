@@ -24,6 +24,7 @@ type Query struct {
 	limit   int
 	selects []string
 	context string
+	visible func(node.Node) bool // nil: every node; see Only
 }
 
 // String returns the text that was parsed.
@@ -76,7 +77,7 @@ func (q Query) Match(n node.Node) bool {
 	if q.scope == ScopeNextLevel && n.State != node.StateActive {
 		return false
 	}
-	return q.where == nil || q.where.match(&n)
+	return (q.where == nil || q.where.match(&n)) && (q.visible == nil || q.visible(n))
 }
 
 // inScope tells whether the node stands where the query looks. A satellite is taken for its main node,
