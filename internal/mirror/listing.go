@@ -120,8 +120,9 @@ type Result struct {
 	query query.Query
 	ctx   context.Context
 
-	heldMu sync.Mutex
-	held   map[node.Path]struct{}
+	heldMu  sync.Mutex
+	held    map[node.Path]struct{}
+	reading bool // a read is under way: what changes now may be missing in it
 }
 
 // Result opens a live query for the identity in ctx. Close it.
@@ -145,6 +146,7 @@ func (r *Result) offer(c store.Change) {
 	}
 	r.heldMu.Lock()
 	_, shown := r.held[c.Path]
+	shown = shown || r.reading
 	r.heldMu.Unlock()
 	if shown {
 		r.mark()
@@ -156,6 +158,9 @@ func (r *Result) Next(ctx context.Context) ([]node.Node, error) {
 	if err := r.wait(ctx); err != nil {
 		return nil, err
 	}
+	r.heldMu.Lock()
+	r.reading = true
+	r.heldMu.Unlock()
 	nodes, err := r.hub.nodes.Select(r.ctx, r.query)
 	if err != nil {
 		return nil, err
@@ -165,7 +170,7 @@ func (r *Result) Next(ctx context.Context) ([]node.Node, error) {
 		held[n.Path] = struct{}{}
 	}
 	r.heldMu.Lock()
-	r.held = held
+	r.held, r.reading = held, false
 	r.heldMu.Unlock()
 	return nodes, nil
 }
