@@ -6,3 +6,5 @@ require (
 	github.com/google/go-cmp v0.7.0
 	go.uber.org/goleak v1.3.0
 )
+
+require golang.org/x/time v0.16.0
