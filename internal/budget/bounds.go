@@ -45,7 +45,7 @@ type row struct {
 
 // bounds is the one table. Its order is checked by [Table.Check] against nested below.
 var bounds = [count]row{
-	None:          {name: "none", doc: "no bound of its own"},
+	None:          {name: "context", doc: "the deadline of the context that the caller passed"},
 	Request:       {name: "request", own: 60 * time.Second, doc: "an ask that names no other bound"},
 	Read:          {name: "read", own: 10 * time.Second, doc: "a content read, from the edge to the owner and back"},
 	Defer:         {name: "defer", own: 30 * time.Second, doc: "a message behind a closed gate"},

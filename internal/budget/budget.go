@@ -50,8 +50,12 @@ type TooSmall struct {
 }
 
 func (e *TooSmall) Error() string {
+	needed := MinInner
+	if e.By == None {
+		needed = MinOuter
+	}
 	return fmt.Sprintf("budget too small for '%s': %v left of bound '%s', at least %v needed; nothing was sent",
-		e.Bound, e.Remaining.Round(time.Millisecond), e.By, MinInner)
+		e.Bound, e.Remaining.Round(time.Millisecond), e.By, needed)
 }
 
 // Take returns the budget of the next step: own(w) from now, or what remains minus the margin where
@@ -62,6 +66,9 @@ func (t *Table) Take(b Budget, now int64, w Bound) (Budget, error) {
 		return Budget{Deadline: now + own, Bound: w, By: w, Depth: b.Depth + 1}, nil
 	}
 	remaining := time.Duration(b.Deadline - now)
+	if b.By == None {
+		return t.takeOuter(b, now, w, remaining)
+	}
 	if remaining < MinInner {
 		return Budget{}, &TooSmall{Bound: w, By: b.By, Remaining: max(remaining, 0)}
 	}
@@ -70,6 +77,18 @@ func (t *Table) Take(b Budget, now int64, w Bound) (Budget, error) {
 		return Budget{Deadline: now + own, Bound: w, By: w, Depth: b.Depth + 1}, nil
 	}
 	return Budget{Deadline: limit, Bound: w, By: b.By, Depth: b.Depth + 1}, nil
+}
+
+// takeOuter is Take under a deadline that is no bound of ours, such as that of a caller's context:
+// nobody there needs a margin, and a wait may be as short as MinOuter.
+func (t *Table) takeOuter(b Budget, now int64, w Bound, remaining time.Duration) (Budget, error) {
+	if remaining < MinOuter {
+		return Budget{}, &TooSmall{Bound: w, By: None, Remaining: max(remaining, 0)}
+	}
+	if own := now + int64(t.own[w]); own <= b.Deadline {
+		return Budget{Deadline: own, Bound: w, By: w, Depth: b.Depth + 1}, nil
+	}
+	return Budget{Deadline: b.Deadline, Bound: w, By: None, Depth: b.Depth + 1}, nil
 }
 
 // Remaining is what is left at now; 0 when nothing is, and false when there is no deadline.

@@ -194,6 +194,10 @@ func (m *Mesh) await(ctx context.Context, c *caller, d *Delivery, h *Hub) (any, 
 		select {
 		case <-s.wake:
 		case <-c.done:
+			if ctx.Err() == context.DeadlineExceeded && s.complete(gen, phaseLapsed, nil, nil) {
+				<-s.wake // the context's deadline is a lapse like any other, with its diagnosis
+				break
+			}
 			s.complete(gen, phaseCancelled, nil, ctx.Err())
 			<-s.wake
 		}

@@ -219,54 +219,86 @@ func (h *Hub) OpenGate(name string) error {
 	return fmt.Errorf("hub: kind '%s' has no gate '%s'", h.kind.name, name)
 }
 
-// openGates opens gates by mask. With the last one the hub is Started, and what was deferred goes in
-// front of the inbox in its order.
+// openGates opens gates by mask. What every gate that is still closed admits leaves the deferred queue
+// and goes in front of the inbox in its order; with the last gate that is everything, and the hub is
+// Started.
 func (h *Hub) openGates(mask uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	before := h.gates()
 	after := before &^ mask
 	h.setFlags(after<<gateShift, before<<gateShift)
-	if before == 0 || after != 0 {
+	if before == after {
 		return
-	}
-	if h.Level() == lifecycle.Starting {
-		h.raise(lifecycle.Started)
 	}
 	e := h.more()
-	e.stuckLogged = false
-	if e.startedDone != nil {
-		close(e.startedDone)
-		e.startedDone = nil
+	if after == 0 {
+		if h.Level() == lifecycle.Starting {
+			h.raise(lifecycle.Started)
+		}
+		e.stuckLogged = false
+		if e.startedDone != nil {
+			close(e.startedDone)
+			e.startedDone = nil
+		}
 	}
-	if e.deferHead == nil {
+	free, n := e.releaseDeferred(func(d *Delivery) bool { return after == 0 || h.everyGateAdmits(after, d) })
+	if free.head == nil {
 		return
 	}
-	e.deferTail.next = h.head
-	if h.head == nil {
-		h.tail = e.deferTail
-	}
-	h.head = e.deferHead
-	// What the running turn has taken as its batch arrived later than what was deferred; it goes
-	// behind. The batch is put back in front of the inbox, and the deferred in front of that.
+	// What the running turn has taken as its batch arrived later than what was deferred, and earlier
+	// than the inbox: it is put back between the two.
 	if b := h.batch.Swap(nil); b != nil {
-		last, n := b, int32(1)
-		for last.next != nil {
-			last, n = last.next, n+1
+		free.push(b)
+		for n++; free.tail.next != nil; n++ {
+			free.tail = free.tail.next
 		}
-		last.next = e.deferTail.next
-		if last.next == nil {
-			h.tail = last
-		}
-		e.deferTail.next = b
-		h.n += n
 	}
-	h.n += int32(e.deferN)
-	e.deferHead, e.deferTail, e.deferN, e.deferDue = nil, nil, 0, 0
-	if f := h.flags.Load(); f&flagRunning == 0 && f&flagGone == 0 {
+	free.tail.next = h.head
+	if h.head == nil {
+		h.tail = free.tail
+	}
+	h.head = free.head
+	h.n += n
+	if f := h.flags.Load(); f&(flagRunning|flagGone) == 0 {
 		h.setFlags(flagRunning, 0)
 		h.spawnRun()
 	}
+}
+
+// chain is a list of deliveries.
+type chain struct{ head, tail *Delivery }
+
+func (c *chain) push(d *Delivery) {
+	if c.tail == nil {
+		c.head = d
+	} else {
+		c.tail.next = d
+	}
+	c.tail = d
+}
+
+// releaseDeferred takes the deliveries that free accepts out of the deferred queue, in order. The
+// caller holds mu.
+func (e *extra) releaseDeferred(free func(*Delivery) bool) (out chain, n int32) {
+	var kept chain
+	for d := e.takeDeferred(); d != nil; {
+		next := d.next
+		d.next = nil
+		if free(d) {
+			out.push(d)
+			n++
+		} else {
+			kept.push(d)
+			e.deferN++
+			if due := d.extra.Load().due; e.deferDue == 0 || due < e.deferDue {
+				e.deferDue = due
+			}
+		}
+		d = next
+	}
+	e.deferHead, e.deferTail = kept.head, kept.tail
+	return out, n
 }
 
 // initialise runs the initialisers in order, off the turn, and reports to the hub. One that does not

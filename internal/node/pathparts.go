@@ -79,13 +79,17 @@ func (p Path) Ancestors() iter.Seq[Path] {
 
 // Fold returns a key that is equal for two paths that differ in letter case only, in any script. Such
 // pairs are refused at create (architecture.md, superseded rules).
-func (p Path) Fold() string {
-	for i := range len(p) {
-		if c := p[i]; c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' {
-			return strings.Map(foldRune, string(p))
+func (p Path) Fold() string { return Fold(string(p)) }
+
+// Fold returns a key that is equal for texts that differ in letter case only, as strings.EqualFold
+// tells.
+func Fold(text string) string {
+	for i := range len(text) {
+		if c := text[i]; c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' {
+			return strings.Map(foldRune, text)
 		}
 	}
-	return string(p)
+	return text
 }
 
 // foldRune maps all runes that fold to each other (K, k and the Kelvin sign) to one of them.

@@ -55,6 +55,9 @@ func appendText(dst []byte, text string) []byte {
 
 // unquote returns the characters of a quoted JSON text.
 func unquote(raw string) string {
+	if len(raw) < 2 {
+		return "" // broken text of a store
+	}
 	if strings.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1]
 	}

@@ -1,0 +1,23 @@
+package query
+
+import "fmt"
+
+// SyntaxError says where a query cannot be read, and why. Offset counts bytes from 0.
+type SyntaxError struct {
+	Offset int
+	Reason string
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("query, at byte %d: %s", e.Offset, e.Reason)
+}
+
+// UnsupportedError says that a query is well formed and asks for something that is not built.
+type UnsupportedError struct {
+	Offset  int
+	Feature string // such as "source:" or "lists of queries"
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("query, at byte %d: %s are not supported", e.Offset, e.Feature)
+}
