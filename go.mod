@@ -7,7 +7,9 @@ require (
 	go.uber.org/goleak v1.3.0
 )
 
+require golang.org/x/text v0.14.0 // indirect
+
 require (
-	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
-	golang.org/x/text v0.14.0 // indirect
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+	golang.org/x/time v0.16.0
 )

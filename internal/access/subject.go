@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/hubmesh/hubmesh/internal/message"
 )
 
 // Subject is who asks: the id of a user, or one of the three below. The zero value is Anonymous. Ids
@@ -13,9 +15,9 @@ type Subject string
 
 // The subjects that are nobody's account.
 const (
-	Anonymous Subject = "Anonymous"       // a visitor; does not inherit Public
-	Public    Subject = "Public"          // every authenticated subject
-	System    Subject = "system-security" // the mesh itself; holds everything
+	Anonymous Subject = message.SubjectAnonymous // a visitor; does not inherit Public
+	Public    Subject = message.SubjectPublic    // every authenticated subject
+	System    Subject = message.SubjectSystem    // the mesh itself; holds everything
 )
 
 // Authenticated tells whether s is somebody in particular.

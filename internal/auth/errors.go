@@ -1,0 +1,55 @@
+package auth
+
+import (
+	"fmt"
+	"time"
+)
+
+// UnauthenticatedError says that the credential of a request is not, or no longer, good.
+type UnauthenticatedError struct{ Reason string }
+
+func (e *UnauthenticatedError) Error() string { return e.Reason }
+
+// ProblemCode is the code in the table of errors.
+func (e *UnauthenticatedError) ProblemCode() string { return "unauthenticated" }
+
+// UnavailableError says that a credential could not be checked. It may be good: keep it and try again.
+type UnavailableError struct {
+	What string // "token" or "session"
+	Err  error
+}
+
+// retryUnavailable is how long a caller waits before a check is worth another try (edge.md §1.2).
+const retryUnavailable = 5 * time.Second
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("the %s could not be checked (%v); keep it and try again", e.What, e.Err)
+}
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// ProblemCode is the code in the table of errors.
+func (e *UnavailableError) ProblemCode() string { return "unavailable" }
+
+// RetryAfter is how long to wait.
+func (e *UnavailableError) RetryAfter() time.Duration { return retryUnavailable }
+
+// RateLimitedError says that too many attempts from one place failed.
+type RateLimitedError struct{ Wait time.Duration }
+
+func (e *RateLimitedError) Error() string {
+	return "too many attempts with a credential that is not good; wait, then check the credential"
+}
+
+// ProblemCode is the code in the table of errors.
+func (e *RateLimitedError) ProblemCode() string { return "rate_limited" }
+
+// RetryAfter is how long to wait.
+func (e *RateLimitedError) RetryAfter() time.Duration { return e.Wait }
+
+// NotFoundError says that there is no token with the id.
+type NotFoundError struct{ ID string }
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("there is no token with the id %q", e.ID) }
+
+// ProblemCode is the code in the table of errors.
+func (e *NotFoundError) ProblemCode() string { return "not_found" }
