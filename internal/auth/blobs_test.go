@@ -75,6 +75,15 @@ func (b *blobs) Delete(ctx context.Context, bucket, key string) error {
 	return nil
 }
 
+func (b *blobs) PutMany(ctx context.Context, bucket string, values map[string][]byte) error {
+	for k, v := range values {
+		if err := b.Put(ctx, bucket, k, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (b *blobs) List(_ context.Context, bucket string) (map[string][]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

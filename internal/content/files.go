@@ -134,6 +134,11 @@ const tempPrefix = "~upload-"
 // needs Update on the node.
 func (s *Service) Put(ctx context.Context, at node.Path, name, file string, body io.Reader) (created bool, size int64, err error) {
 	c, err := s.collection(ctx, at, name, access.Update)
+	if errors.As(err, new(*NotFoundError)) && name == defaultCollection {
+		if err = s.owners.EnsureCollection(ctx, at, nodehub.Collection{Name: name, SourceType: "folder", IsStatic: true, IsEditable: true}); err == nil {
+			c, err = s.collection(ctx, at, name, access.Update)
+		}
+	}
 	if err != nil {
 		return false, 0, err
 	}

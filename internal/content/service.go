@@ -26,9 +26,10 @@ const defaultCollection = "content"
 // maxOpen bounds the files that are open at once; further reads wait within their budget.
 const maxOpen = 256
 
-// Owners asks a node's owner for its collections, in the name of whoever ctx carries.
+// Owners asks a node's owner about its collections, in the name of whoever ctx carries.
 type Owners interface {
 	Collections(ctx context.Context, path node.Path, names ...string) (*nodehub.CollectionsReply, error)
+	EnsureCollection(ctx context.Context, at node.Path, c nodehub.Collection) error
 }
 
 // Permissions decides about writes.

@@ -2,6 +2,7 @@ package nodehub
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/hubmesh/hubmesh/internal/access"
@@ -188,4 +189,37 @@ func (c *Client) Select(ctx context.Context, q query.Query) ([]node.Node, error)
 	defer cancel()
 	subject := SubjectOf(ctx)
 	return c.s.store.Select(ctx, q.Only(func(n node.Node) bool { return e.Check(subject, n.Path, access.Read) == access.Granted }))
+}
+
+// MayRead is the verdict on reading one path.
+func (c *Client) MayRead(ctx context.Context, path node.Path) access.Verdict { return c.s.MayRead(ctx, path) }
+
+// Require is nil when the caller holds need at a path; whoever may not read it is answered as if there
+// were no node.
+func (c *Client) Require(ctx context.Context, path node.Path, need access.Permission) error {
+	return c.s.permit(ctx, path, need)
+}
+
+// EnsureCollection makes a content collection of a node, unless it has one of that name. The caller
+// needs Create below the node.
+func (c *Client) EnsureCollection(ctx context.Context, at node.Path, col Collection) error {
+	dir, err := at.Join(CollectionSegment)
+	if err != nil {
+		return err
+	}
+	path, err := dir.Join(col.Name)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(col)
+	if err != nil {
+		return err
+	}
+	_, err = c.Create(ctx, node.Node{Path: path, NodeType: TypeCollection, Name: col.Name, Content: node.RawContent(string(text)),
+		ExcludeFromContext: []string{"search", "create", "browse"}})
+	var exists *store.ExistsError
+	if errors.As(err, &exists) {
+		return nil
+	}
+	return err
 }
