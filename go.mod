@@ -7,7 +7,11 @@ require (
 	go.uber.org/goleak v1.3.0
 )
 
-require golang.org/x/text v0.14.0 // indirect
+require (
+	github.com/google/uuid v1.6.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
+	golang.org/x/text v0.14.0 // indirect
+)
 
 require (
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3

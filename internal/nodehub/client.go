@@ -74,6 +74,25 @@ func (c *Client) CreateMany(ctx context.Context, nodes []node.Node) ([]Outcome, 
 	return r.Outcomes, nil
 }
 
+// Import writes a chunk of an import, each node with its own outcome.
+func (c *Client) Import(ctx context.Context, nodes []node.Node) ([]Outcome, error) {
+	r, err := Import.AskWithin(ctx, c.s.mesh, c.s.ops.Path(), &ImportRequest{Nodes: nodes}, budget.Request)
+	if err != nil {
+		return nil, err
+	}
+	return r.Outcomes, nil
+}
+
+// KnowsType tells whether nodes may have a type.
+func (c *Client) KnowsType(ctx context.Context, name string) (bool, error) {
+	_, err := c.s.types.resolve(ctx, name)
+	var unknown *TypeError
+	if errors.As(err, &unknown) {
+		return false, nil
+	}
+	return true, err
+}
+
 // Put replaces the writable fields of a node, or creates it. A create that loses its race becomes an
 // update, and the other way round.
 func (c *Client) Put(ctx context.Context, n node.Node, cond Condition) (got node.Node, created bool, err error) {
@@ -192,12 +211,27 @@ func (c *Client) Select(ctx context.Context, q query.Query) ([]node.Node, error)
 }
 
 // MayRead is the verdict on reading one path.
-func (c *Client) MayRead(ctx context.Context, path node.Path) access.Verdict { return c.s.MayRead(ctx, path) }
+func (c *Client) MayRead(ctx context.Context, path node.Path) access.Verdict {
+	return c.s.MayRead(ctx, path)
+}
 
 // Require is nil when the caller holds need at a path; whoever may not read it is answered as if there
 // were no node.
 func (c *Client) Require(ctx context.Context, path node.Path, need access.Permission) error {
 	return c.s.permit(ctx, path, need)
+}
+
+// Grant gives a subject a role at a scope, replacing what its assignment there says.
+func (c *Client) Grant(ctx context.Context, scope node.Path, subject, role string) error {
+	if _, ok := access.RolePermission(role); !ok {
+		return &RuleError{Path: scope, Reason: "there is no role '" + role + "'"}
+	}
+	path, err := node.ParsePath(string(scope) + "/_Access/" + subject + "_Access")
+	if err != nil {
+		return err
+	}
+	_, _, err = c.Put(ctx, node.Node{Path: path, NodeType: node.TypeAccessAssignment, Name: subject + " Access", State: node.StateActive, Content: assignment(subject, role)}, Condition{})
+	return err
 }
 
 // EnsureCollection makes a content collection of a node, unless it has one of that name. The caller

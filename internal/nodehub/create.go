@@ -22,6 +22,7 @@ func (s *Service) opsKind() *hub.Kind {
 	k := hub.NewKind("nodeops", hub.Limits{})
 	later(s, k, Create, budget.Commit, s.create)
 	later(s, k, CreateMany, budget.Delete, s.createMany)
+	later(s, k, Import, budget.Delete, s.importMany)
 	later(s, k, Delete, budget.Delete, s.delete)
 	return k
 }
@@ -55,7 +56,7 @@ func later[Req, Resp any](s *Service, k *hub.Kind, t *hub.Type[Req, Resp], w bud
 // create writes one new node (data.md §1.4).
 func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, error) {
 	n := r.Node
-	if err := s.prepare(ctx, &n, r.Import); err != nil {
+	if err := s.prepare(ctx, &n, false); err != nil {
 		return nil, err
 	}
 	if err := s.bootstrap(ctx, n); err != nil {
@@ -191,7 +192,7 @@ func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*Create
 	}
 	results, err := s.committer.SubmitBulk(ctx, writes)
 	if err != nil {
-		return nil, waited(ctx, err)
+		return nil, waited(err)
 	}
 	for j, res := range results {
 		out[at[j]].Err, out[at[j]].Version = res.Err, res.Node.Version

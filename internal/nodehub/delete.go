@@ -136,7 +136,7 @@ func (s *Service) deleteAll(ctx context.Context, root node.Path, plan []node.Pat
 		results, err := s.committer.SubmitBulk(ctx, writes)
 		each(releases)
 		if err != nil {
-			return deleted, waited(ctx, err)
+			return deleted, waited(err)
 		}
 		for i, res := range results {
 			var missing *store.NotFoundError

@@ -34,14 +34,14 @@ type (
 		If   Condition
 	}
 	// CreateRequest creates one node.
-	CreateRequest struct {
-		Node   node.Node
-		Import bool // by the importer: structural rules for the top level are its own
-	}
+	CreateRequest struct{ Node node.Node }
 	// CreateManyRequest writes many nodes, each on its own.
 	CreateManyRequest struct{ Nodes []node.Node }
 	// CreateManyReply has an outcome a node, in order.
 	CreateManyReply struct{ Outcomes []Outcome }
+	// ImportRequest writes a chunk of an import: what is new is created, what differs is replaced,
+	// what is the same is left alone.
+	ImportRequest struct{ Nodes []node.Node }
 	// DeleteRequest deletes a node.
 	DeleteRequest struct {
 		Path      node.Path
@@ -70,6 +70,7 @@ type (
 type Outcome struct {
 	Path    node.Path
 	Version int64
+	Same    bool // an import found it as it is
 	Err     error
 }
 
@@ -80,6 +81,7 @@ var (
 	Put         = hub.Define[*PutRequest, *NodeReply]("node/put", message.Request)
 	Create      = hub.Define[*CreateRequest, *NodeReply]("node/create", message.Request)
 	CreateMany  = hub.Define[*CreateManyRequest, *CreateManyReply]("node/create-many", message.Request)
+	Import      = hub.Define[*ImportRequest, *CreateManyReply]("node/import", message.Request)
 	Delete      = hub.Define[*DeleteRequest, *DeleteReply]("node/delete", message.Request)
 	Collections = hub.Define[*CollectionsRequest, *CollectionsReply]("content/collections", message.Request)
 

@@ -46,9 +46,15 @@ type Options struct {
 	Logger    *slog.Logger
 	// StartDelay, when set, delays the start of a node's hub; for tests of slow starts.
 	StartDelay func(path node.Path) time.Duration
+	// Validators check writes of a node type beyond its schema, by type.
+	Validators map[string]Validator
 	// Types are registered node types: kinds whose handlers are added to those of every node.
 	Types map[string]func(k *hub.Kind)
 }
+
+// Validator checks a write of one node type: before is nil at creation. ctx carries the writer. It runs
+// on the node's turn and must not ask or block.
+type Validator func(ctx context.Context, before *node.Node, after node.Node) error
 
 // Service owns the kinds of node hubs and the process hubs for node operations and reads.
 type Service struct {
@@ -63,6 +69,7 @@ type Service struct {
 	types     *types
 	content   *collections
 	delay     func(path node.Path) time.Duration
+	check     map[string]Validator
 
 	kind  *hub.Kind            // of nodes whose type has no handlers of its own
 	kinds map[string]*hub.Kind // by node type
@@ -87,7 +94,7 @@ func New(o Options) (*Service, error) {
 		o.Logger = o.Mesh.Logger()
 	}
 	s := &Service{
-		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay,
+		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators,
 		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store), content: newCollections(), kinds: map[string]*hub.Kind{},
 	}
 	s.kind = s.newKind("node", o.Idle)
@@ -153,7 +160,7 @@ func (s *Service) StartNode(n node.Node, first []*hub.Delivery) (*hub.Hub, error
 	if k == nil {
 		k = s.kind
 	}
-	st := &state{}
+	st := &state{service: s}
 	st.set(s.cache, n)
 	ready := s.delay == nil || s.delay(n.Path) <= 0
 	s.log.Debug("[ACTIVATE]", "address", string(n.Path), "version", n.Version)

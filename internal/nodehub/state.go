@@ -12,10 +12,11 @@ import (
 
 // state is what a node hub holds: its row. Content over inlineContent lives in the cache.
 type state struct {
-	node  node.Node
-	away  bool // the content is in the cache, or in the store
-	stale bool // the row may be older than the store's: read it before the next use
-	gone  bool // the node was deleted
+	service *Service
+	node    node.Node
+	away    bool // the content is in the cache, or in the store
+	stale   bool // the row may be older than the store's: read it before the next use
+	gone    bool // the node was deleted
 }
 
 // set takes a row.

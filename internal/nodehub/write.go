@@ -113,12 +113,13 @@ func (s *Service) commit(ctx context.Context, w store.Write) (node.Node, error) 
 	if err == nil {
 		err = res.Err
 	}
-	return res.Node, waited(ctx, err)
+	return res.Node, waited(err)
 }
 
 // waited turns the end of a caller's wait into what it means: the write may still be made.
-func waited(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || !(errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+func waited(err error) error {
+	var unknown *store.OutcomeUnknownError
+	if !errors.As(err, &unknown) {
 		return err
 	}
 	return &message.Failure{Type: message.ShuttingDown, Reason: message.ReasonBudget, OutcomeUnknown: true,
