@@ -24,6 +24,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/nodehub"
 	"github.com/hubmesh/hubmesh/internal/query"
+	"github.com/hubmesh/hubmesh/internal/render"
 	"github.com/hubmesh/hubmesh/internal/route"
 	"github.com/hubmesh/hubmesh/internal/store"
 	"github.com/hubmesh/hubmesh/internal/store/memory"
@@ -69,6 +70,7 @@ type Mesh struct {
 	auth     *auth.Service
 	work     *activity.Runner
 	importer *importer.Service
+	render   *render.Renderer
 	bootWork bootWork
 
 	stopFeed   []func()
@@ -176,6 +178,7 @@ func (m *Mesh) openServices(contentDir string) (err error) {
 	}
 	m.work = activity.NewRunner(m.hubs, m.nodes, m.mirrors, m.log)
 	m.importer = importer.New(importer.Options{Mesh: m.hubs, Nodes: m.nodes, Store: m.store, Content: m.content, Work: m.work, Limits: m.limits, Logger: m.log})
+	m.render = render.New(m.nodes)
 	m.auth = auth.NewService(m.store.Blobs(), m.hubs.Bounds(), m.log)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"net/url"
 	"path"
 	"strings"
 	"syscall"
@@ -68,4 +69,10 @@ func lastSegment(file string) string { return path.Base(file) }
 func isNoFile(err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.EINVAL) ||
 		errors.Is(err, syscall.ELOOP) || strings.Contains(err.Error(), "path escapes from parent")
+}
+
+// URL is where a file of a collection is served.
+func URL(at node.Path, collection, file string) string {
+	u := url.URL{Path: "/api/content/" + string(at) + "/" + strings.ReplaceAll(collection, "/", "~") + "/" + file}
+	return u.EscapedPath()
 }

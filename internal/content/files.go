@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/nodehub"
 )
@@ -73,6 +74,27 @@ func (s *Service) collection(ctx context.Context, at node.Path, name string, nee
 func within(at node.Path, c nodehub.Collection, file string) string {
 	_, out, _ := choose(at, []nodehub.Collection{{Name: defaultCollection, Address: c.Address}}, []string{defaultCollection}, file)
 	return strings.TrimSuffix(out, "/")
+}
+
+// Split finds the node that the segments of {node}/{collection}/{file} begin with, and the rest.
+func (s *Service) Split(ctx context.Context, segments []string) (at node.Path, collection, file string, err error) {
+	path, err := pathOf(segments)
+	if err != nil {
+		return "", "", "", &NotFoundError{}
+	}
+	b, err := s.mesh.Bounds().Take(budget.From(ctx), s.mesh.Clock().Now(), budget.Read)
+	if err != nil {
+		return "", "", "", err
+	}
+	res, err := s.resolve(ctx, path, b)
+	if err != nil {
+		return "", "", "", s.explain(string(path), string(path), s.mesh.Clock().Now(), err)
+	}
+	collection, file, ok := strings.Cut(res.Rest, "/")
+	if !ok {
+		return "", "", "", &NotFoundError{}
+	}
+	return res.Node, strings.ReplaceAll(collection, "~", "/"), file, nil
 }
 
 // List lists a folder of a collection. A collection without files lists empty; a missing subfolder is

@@ -22,6 +22,7 @@ const (
 	Full FrameKind = iota + 1
 	Patch
 	Deleted
+	Current // first frame only: the reader holds the newest version
 )
 
 // Frame is one step of a watch. A reader that holds BasedOn and applies Patch holds Version.
@@ -185,7 +186,7 @@ func (w *Watch) step(newest store.Change) (Frame, bool) {
 	return f, true
 }
 
-// first is the frame that opens the watch: nothing for a reader that is current, the difference for one
+// first is the frame that opens the watch: Current for a reader that is, the difference for one
 // whose version is still kept, else the whole node.
 func (w *Watch) first(newest store.Change) (Frame, bool) {
 	if newest.Kind == store.Deleted {
@@ -198,7 +199,7 @@ func (w *Watch) first(newest store.Change) (Frame, bool) {
 	case w.resume <= 0 || w.resume > newest.Version:
 		return full, true
 	case w.resume == newest.Version:
-		return Frame{}, false
+		return Frame{Kind: Current, Version: newest.Version}, true
 	}
 	old, err := w.hub.nodes.At(w.ctx, w.path, w.resume)
 	if err != nil {

@@ -221,6 +221,17 @@ func (c *Client) Require(ctx context.Context, path node.Path, need access.Permis
 	return c.s.permit(ctx, path, need)
 }
 
+// IsAdmin tells whether the caller is Admin of the root scope.
+func (c *Client) IsAdmin(ctx context.Context) (bool, error) {
+	switch c.s.access.Evaluator().Check(SubjectOf(ctx), "", access.Administer) {
+	case access.Granted:
+		return true, nil
+	case access.Undetermined:
+		return false, &access.UndeterminedError{}
+	}
+	return false, nil
+}
+
 // Grant gives a subject a role at a scope, replacing what its assignment there says.
 func (c *Client) Grant(ctx context.Context, scope node.Path, subject, role string) error {
 	if _, ok := access.RolePermission(role); !ok {
