@@ -33,7 +33,8 @@ type Store interface {
 
 	// Children returns the direct children of path in path order. Levels without a node of their own
 	// are returned as Entry values without a node (data.md §1.2: missing intermediate nodes are
-	// legal).
+	// legal). Satellites, and levels with nothing but satellites, are left out unless the page asks for
+	// them; among satellites everything is returned.
 	Children(ctx context.Context, path node.Path, page Page) ([]Entry, error)
 
 	// Descendants yields the paths of every node below path, satellites included, in path order,
@@ -156,7 +157,7 @@ type Change struct {
 type Entry struct {
 	Path        node.Path
 	Node        *node.Node // nil where the level has no node of its own
-	HasChildren bool       // non-satellite nodes exist below
+	HasChildren bool       // nodes exist below; satellites count only among satellites
 }
 
 // Page bounds a listing of children.
@@ -164,6 +165,7 @@ type Page struct {
 	After      string // return entries whose last segment sorts after this one
 	Limit      int    // 0 means 1,000; at most 10,000
 	Satellites bool   // include satellite segments such as _Access
+	NoContent  bool   // leave the contents out of the nodes, which makes a long listing cheap
 }
 
 // VersionPage bounds a listing of versions.

@@ -30,7 +30,11 @@ func (s *Store) Children(ctx context.Context, path node.Path, page store.Page) (
 		entry := store.Entry{Path: child(path, segment)}
 		end := s.behind(entry.Path)
 		if n, exists := s.nodes[entry.Path]; exists {
-			entry.Node = n
+			shared := *n
+			if page.NoContent {
+				shared.Content = node.Content{}
+			}
+			entry.Node = &shared
 		}
 		shown := s.order[at:end]
 		if entry.Node != nil {

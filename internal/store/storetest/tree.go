@@ -60,6 +60,17 @@ func runTree(t *testing.T, open Factory) {
 		b.create("acme", "acme/b", "acme/a", "acme/a b", "acme/a-b", "acme/a/1", "acme/gap/far/leaf", "acme/gap-2", "acme/ü", "acme/Z", "other/only/deep", "acme/.hidden")
 		list(t, b, "acme", store.Page{}, "acme/.hidden", "acme/Z", "acme/a +", "acme/a b", "acme/a-b", "acme/b", "acme/gap * +", "acme/gap-2", "acme/ü")
 		list(t, b, "acme/gap", store.Page{}, "acme/gap/far * +")
+		for _, without := range []bool{false, true} {
+			entries, err := b.Children(t.Context(), "acme/a", store.Page{NoContent: without})
+			if err != nil || len(entries) != 1 {
+				t.Fatalf("%v, %v", entries, err)
+			}
+			want := simple("acme/a/1", 1)
+			if without {
+				want.Content = node.Content{}
+			}
+			same(t, want, *entries[0].Node)
+		}
 		list(t, b, "acme/gap/far", store.Page{}, "acme/gap/far/leaf")
 		list(t, b, "acme/b", store.Page{})
 		list(t, b, "nowhere", store.Page{})
