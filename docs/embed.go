@@ -3,7 +3,7 @@ package docs
 
 import "embed"
 
-//go:embed *.md decisions
+//go:embed *.md
 var files embed.FS
 
 // Files returns the pages.
