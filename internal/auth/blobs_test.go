@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -76,10 +75,19 @@ func (b *blobs) Delete(ctx context.Context, bucket, key string) error {
 	return nil
 }
 
-func (b *blobs) List(_ context.Context, bucket string) iter.Seq2[string, []byte] {
+func (b *blobs) PutMany(ctx context.Context, bucket string, values map[string][]byte) error {
+	for k, v := range values {
+		if err := b.Put(ctx, bucket, k, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *blobs) List(_ context.Context, bucket string) (map[string][]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return maps.All(maps.Clone(b.buckets[bucket]))
+	return maps.Clone(b.buckets[bucket]), nil
 }
 
 func (b *blobs) count(bucket string) int {

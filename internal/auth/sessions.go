@@ -130,7 +130,11 @@ func (s *Sessions) Logout(ctx context.Context, r *http.Request) (*http.Cookie, e
 // the logins of the last month; a fault only leaves the work to the next login.
 func (s *Sessions) sweep(ctx context.Context) {
 	var old []string
-	for id, text := range s.blobs.List(ctx, s.bucket) {
+	all, err := s.blobs.List(ctx, s.bucket)
+	if err != nil {
+		return
+	}
+	for id, text := range all {
 		var r Record
 		if json.Unmarshal(text, &r) == nil && r.expired() {
 			old = append(old, id)

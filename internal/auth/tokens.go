@@ -98,22 +98,27 @@ func (t *Tokens) stamp(id string) {
 // List returns every token, newest first.
 func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 	used := map[string]time.Time{}
-	for id, text := range t.blobs.List(ctx, bucketUse) {
+	uses, err := t.blobs.List(ctx, bucketUse)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := t.blobs.List(ctx, bucketTokens)
+	if err != nil {
+		return nil, err
+	}
+	for id, text := range uses {
 		if at, err := time.Parse(time.RFC3339, string(text)); err == nil {
 			used[id] = at
 		}
 	}
 	var list []Token
-	for id, text := range t.blobs.List(ctx, bucketTokens) {
+	for id, text := range tokens {
 		var r Record
 		if err := json.Unmarshal(text, &r); err != nil {
 			t.log.Warn("the record of a token is broken", "token_id", id, "error", err)
 			continue
 		}
 		list = append(list, Token{ID: r.ID, Subject: r.Subject, Name: r.Name, CreatedAt: r.CreatedAt, LastUsed: used[id], Revoked: r.Revoked})
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].CreatedAt.After(list[j].CreatedAt) })
 	return list, nil

@@ -122,3 +122,9 @@ func (t *Table) Context(parent context.Context, w Bound, operation string) (cont
 	own := t.own[w]
 	return context.WithTimeoutCause(parent, own, &Lapse{Bound: w, By: w, Size: own, Elapsed: own, Operation: operation, ReportedBy: ByCaller})
 }
+
+// Until returns a context that ends after d with lapse as its cause, for a wait whose budget has
+// already been taken.
+func Until(parent context.Context, d time.Duration, lapse *Lapse) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(parent, max(d, 0), lapse)
+}

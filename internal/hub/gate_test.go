@@ -20,7 +20,10 @@ func recorder(got *[]string, gates ...Gate) *Kind {
 	for _, g := range gates {
 		k.AddGate(g)
 	}
-	Handle(k, event, func(_ context.Context, _ *Hub, q *echoReq) (*None, error) { *got = append(*got, q.Text); return nil, nil })
+	Handle(k, event, func(_ context.Context, _ *Hub, q *echoReq) (*None, error) {
+		*got = append(*got, q.Text)
+		return nil, nil
+	})
 	Handle(k, echo, func(_ context.Context, _ *Hub, q *echoReq) (*echoResp, error) {
 		*got = append(*got, q.Text)
 		return &echoResp{q.Text}, nil

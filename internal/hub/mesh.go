@@ -110,6 +110,9 @@ func (m *Mesh) Bounds() *budget.Table { return &m.bounds }
 // Clock is the clock that budgets of this mesh are read on.
 func (m *Mesh) Clock() budget.Clock { return m.clock }
 
+// Context ends when the mesh closes; it is the parent of shared work.
+func (m *Mesh) Context() context.Context { return m.base }
+
 // Logger is the logger of this mesh.
 func (m *Mesh) Logger() *slog.Logger { return m.log }
 
@@ -130,12 +133,14 @@ func (m *Mesh) Start(at address.Address, k *Kind, state any) (*Hub, error) {
 }
 
 // StartReady is Start for a hub whose state is already complete: with ready its initialisers are
-// skipped.
-func (m *Mesh) StartReady(at address.Address, k *Kind, state any, ready bool) (*Hub, error) {
+// skipped. The deliveries of first are in its inbox before anybody can see the hub, so that they come
+// before whatever is posted to it later.
+func (m *Mesh) StartReady(at address.Address, k *Kind, state any, ready bool, first ...*Delivery) (*Hub, error) {
 	if m.closing.Load() {
 		return nil, &message.Disposing{Address: "mesh/" + m.id}
 	}
 	h := newHub(m, m.root, at, k, state, ready)
+	h.preload(first)
 	if old, ok := m.registry.add(h); !ok {
 		return old, &ExistsError{Address: at.String()}
 	}
@@ -147,7 +152,24 @@ func (m *Mesh) StartReady(at address.Address, k *Kind, state any, ready bool) (*
 	}
 	m.retire.watch(k)
 	h.launch()
+	if len(first) > 0 {
+		h.spawnRun()
+	}
 	return h, nil
+}
+
+// preload fills the inbox of a hub that nobody sees yet, and takes its turn for it.
+func (h *Hub) preload(first []*Delivery) {
+	var list chain
+	for _, d := range first {
+		d.next = nil
+		d.hub = h
+		list.push(d)
+	}
+	h.head, h.tail, h.n = list.head, list.tail, int32(len(first))
+	if len(first) > 0 {
+		h.setFlags(flagRunning, 0)
+	}
 }
 
 // Find returns the hub at a path in this process, and never starts one.
@@ -156,7 +178,9 @@ func (m *Mesh) Find(path string) *Hub { return m.registry.find(path) }
 // Each calls f for every registered hub, in no order, without a lock held.
 func (m *Mesh) Each(f func(h *Hub)) { m.registry.each(f) }
 
-// go_ runs f on a goroutine that Close waits for.
+// Go runs f on a goroutine that Close waits for.
+func (m *Mesh) Go(f func()) { m.spawn(f) }
+
 func (m *Mesh) spawn(f func()) { m.wg.Go(f) }
 
 // Stats are sums since the mesh started. A request's outcome is counted once, when it gets it.

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hubmesh/hubmesh/internal/lifecycle"
@@ -240,7 +241,20 @@ func (h *Hub) quickTurn(d *Delivery) (any, error, bool) {
 	h.mu.Unlock()
 	d.hub = h
 	v, err := h.quickRun(d)
+	if err == ErrNotQuick {
+		return nil, nil, false
+	}
 	return v, err, true
+}
+
+// ErrNotQuick is returned by a quick handler, on a quick turn only, that finds it would have to wait:
+// the request then takes an ordinary turn. See [InQuickTurn].
+var ErrNotQuick = errors.New("hub: not a quick turn's work")
+
+// InQuickTurn tells whether ctx is that of a quick turn, in which a handler must not wait.
+func InQuickTurn(ctx context.Context) bool {
+	d, ok := From(ctx)
+	return ok && d.hub.flags.Load()&flagQuick != 0 && d.hub.cur.Load() == d
 }
 
 func (h *Hub) quickRun(d *Delivery) (v any, err error) {
@@ -265,9 +279,8 @@ func (h *Hub) quickRun(d *Delivery) (v any, err error) {
 		}
 	}()
 	v, err, _ = h.kind.table[d.info.id][0].run(d)
-	if err != nil {
-		f := message.Classify(err)
-		err = f
+	if err != nil && err != ErrNotQuick {
+		err = message.Classify(err)
 	}
 	return v, err
 }

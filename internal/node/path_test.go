@@ -180,6 +180,18 @@ func TestAnAssignmentIsAboutTheScopeBeforeItsAccessSegment(t *testing.T) {
 	}
 }
 
+func TestPathsAreOrderedAsAWalkThroughTheTreeMeetsThem(t *testing.T) {
+	t.Parallel()
+	ordered := []node.Path{"", "a", "a/ b", "a/b", "a/b/c", "a/b c", "a/b-c", "a/b.c", "a/bc", "a b", "a-b", "a-b/a", "b", "é"}
+	for i, p := range ordered {
+		for j, q := range ordered {
+			if got := p.Compare(q); (got < 0) != (i < j) || (got > 0) != (i > j) {
+				t.Errorf("%q compared with %q is %d", p, q, got)
+			}
+		}
+	}
+}
+
 func TestPathsThatDifferInCaseOnlyFoldToTheSameKey(t *testing.T) {
 	t.Parallel()
 	for _, pair := range [][2]node.Path{{"acme/Launch", "ACME/lAUNCH"}, {"a/pâté", "a/PÂTÉ"}, {"a/σς", "a/ΣΣ"}, {"a/k", "a/\u212a"}, {"a/ſ", "a/S"}} {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"iter"
 	"strings"
 	"unicode"
@@ -63,6 +64,23 @@ func (p Path) Contains(other Path) bool {
 		return true
 	}
 	return len(other) > len(p) && other[len(p)] == '/' && other[:len(p)] == p
+}
+
+// Compare orders paths as a walk through the tree meets them: segment by segment, by bytes, a path
+// before what is below it. This is what "path order" means everywhere. (The order of the plain texts
+// differs: "a-b" is a smaller text than "a/x".)
+func (p Path) Compare(other Path) int {
+	for i := range min(len(p), len(other)) {
+		a, b := p[i], other[i]
+		if a == b {
+			continue
+		}
+		if a == '/' || b != '/' && a < b {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(len(p), len(other))
 }
 
 // Ancestors yields the parent, its parent and so on, ending with the root scope.

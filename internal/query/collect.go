@@ -2,6 +2,7 @@ package query
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/hubmesh/hubmesh/internal/node"
 )
@@ -9,10 +10,14 @@ import (
 // Collect runs the query over candidates and returns the result: matched, sorted, limited, and
 // without the contents that select: leaves out. Candidates are in path order and at least those that
 // [Bounds.Admits]; an error among them ends it and is returned. It stops early where no order is
-// asked for, and keeps at most twice the limit in memory.
-func (q Query) Collect(candidates iter.Seq2[node.Node, error]) ([]node.Node, error) {
+// asked for, keeps at most twice the limit in memory, and answers *[SizeError] where the contents
+// that it keeps exceed maxBytes (0: no bound).
+func (q Query) Collect(candidates iter.Seq2[node.Node, error], maxBytes int) ([]node.Node, error) {
 	var nodes []node.Node
+	var size int
 	level := frontier{}
+	// A content that is neither selected nor sorted by need not be kept.
+	drop := q.dropsContent() && !slices.ContainsFunc(q.sort, sortKey.needsContent)
 	for n, err := range candidates {
 		if err != nil {
 			return nil, err
@@ -23,25 +28,34 @@ func (q Query) Collect(candidates iter.Seq2[node.Node, error]) ([]node.Node, err
 		if !q.Match(n) {
 			continue
 		}
+		if drop {
+			n.Content = node.Content{}
+		}
 		nodes = append(nodes, n)
-		if q.limit == 0 || len(nodes) < q.limit {
-			continue
-		}
-		if !q.Sorted() {
-			break
-		}
-		if len(nodes) >= 2*q.limit {
+		size += n.Content.Len()
+		if q.limit > 0 && q.Sorted() && len(nodes) >= 2*q.limit {
 			q.Sort(nodes)
+			for _, n := range nodes[q.limit:] {
+				size -= n.Content.Len()
+			}
 			clear(nodes[q.limit:])
 			nodes = nodes[:q.limit]
+		}
+		if maxBytes > 0 && size > maxBytes {
+			return nil, &SizeError{Bytes: maxBytes}
+		}
+		if q.limit > 0 && !q.Sorted() && len(nodes) == q.limit {
+			break
 		}
 	}
 	q.Sort(nodes)
 	if q.limit > 0 && len(nodes) > q.limit {
 		nodes = nodes[:q.limit]
 	}
-	for i := range nodes {
-		nodes[i] = q.project(nodes[i])
+	if q.dropsContent() {
+		for i := range nodes {
+			nodes[i].Content = node.Content{}
+		}
 	}
 	return nodes, nil
 }

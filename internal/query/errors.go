@@ -21,3 +21,10 @@ type UnsupportedError struct {
 func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("query, at byte %d: %s are not supported", e.Offset, e.Feature)
 }
+
+// SizeError says that a result has more than Bytes bytes.
+type SizeError struct{ Bytes int }
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("query: the result has more than %d bytes", e.Bytes)
+}

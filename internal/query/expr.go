@@ -80,6 +80,23 @@ func conjuncts(e expr, yield func(condition)) {
 	}
 }
 
+// looksInside tells whether the condition depends on the content.
+func looksInside(e expr) bool {
+	switch e := e.(type) {
+	case allOf:
+		return slices.ContainsFunc(e, looksInside)
+	case anyOf:
+		return slices.ContainsFunc(e, looksInside)
+	case not:
+		return looksInside(e.expr)
+	case condition:
+		return e.field.kind == kindContent
+	case text:
+		return true
+	}
+	return false
+}
+
 // satelliteTypes are the types of node that live in satellite tables (data.md §1.2).
 var satelliteTypes = []string{
 	node.TypeActivity, node.TypeAccessAssignment,

@@ -24,6 +24,7 @@ type Query struct {
 	limit   int
 	selects []string
 	context string
+	visible func(node.Node) bool // nil: every node; see Only
 }
 
 // String returns the text that was parsed.
@@ -76,7 +77,7 @@ func (q Query) Match(n node.Node) bool {
 	if q.scope == ScopeNextLevel && n.State != node.StateActive {
 		return false
 	}
-	return q.where == nil || q.where.match(&n)
+	return (q.where == nil || q.where.match(&n)) && (q.visible == nil || q.visible(n))
 }
 
 // inScope tells whether the node stands where the query looks. A satellite is taken for its main node,
@@ -115,13 +116,20 @@ func (q Query) inContext(n node.Node) bool {
 	return true
 }
 
-// project takes the content from a node, unless select: is absent or names something in it.
-func (q Query) project(n node.Node) node.Node {
-	if len(q.selects) > 0 && !slices.ContainsFunc(q.selects, needsContent) {
-		n.Content = node.Content{}
-	}
-	return n
+// dropsContent tells whether select: is there and names nothing in the content.
+func (q Query) dropsContent() bool {
+	return len(q.selects) > 0 && !slices.ContainsFunc(q.selects, needsContent)
 }
+
+// NeedsContent tells whether matching or sorting looks into contents. Where it does not, a store may
+// leave them out of the candidates and fill them in afterwards, unless select: leaves them out anyway
+// (then ReturnsContent is false).
+func (q Query) NeedsContent() bool {
+	return q.where != nil && looksInside(q.where) || slices.ContainsFunc(q.sort, sortKey.needsContent)
+}
+
+// ReturnsContent tells whether the result has contents.
+func (q Query) ReturnsContent() bool { return !q.dropsContent() }
 
 func isSatellitePath(p node.Path) bool {
 	_, _, ok := p.Satellite()

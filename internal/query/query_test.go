@@ -68,7 +68,7 @@ func mesh() []node.Node {
 		at("other", typed(node.TypeUser)),
 		at("other/launch", typed("Launch")),
 	}
-	slices.SortFunc(nodes, func(a, b node.Node) int { return strings.Compare(string(a.Path), string(b.Path)) })
+	slices.SortFunc(nodes, func(a, b node.Node) int { return a.Path.Compare(b.Path) })
 	return nodes
 }
 
@@ -84,7 +84,7 @@ func over(nodes []node.Node) iter.Seq2[node.Node, error] {
 
 func result(t testing.TB, q query.Query) string {
 	t.Helper()
-	nodes, err := q.Collect(over(mesh()))
+	nodes, err := q.Collect(over(mesh()), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestEveryProductionOfTheGrammarSelectsWhatItSays(t *testing.T) {
 		{`namespace:acme -path:acme/new`, "acme/Stories"},
 		{`nodeType:Task (path:acme/new/below OR path:"acme/far/off/leaf")`, "acme/far/off/leaf acme/new/below"},
 		{`sort:name`, "acme acme-2 other"},
-		{`nodeType:Task|Space scope:descendants`, "acme acme-2 acme/far/off/leaf acme/far/off/leaf/below acme/new/below"},
+		{`nodeType:Task|Space scope:descendants`, "acme acme/far/off/leaf acme/far/off/leaf/below acme/new/below acme-2"},
 		{`nodeType:Task|User scope:descendants`, "acme/far/off/leaf acme/far/off/leaf/below acme/new/below"},
 		// satellites
 		{`path:acme/Stories/launch/_Thread scope:subtree`, "acme/Stories/launch/_Thread/1 acme/Stories/launch/_Thread/1/_ThreadMessage/2"},
@@ -255,7 +255,7 @@ func TestADefaultPathCountsWhereTheQueryNamesNone(t *testing.T) {
 func TestSelectTakesTheContentUnlessItIsNamed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"select:name,path": false, "select:name,content": true, "select:rank": true, "": true} {
-		nodes, err := must(t, "path:acme/Stories/launch sort:rank "+text).Collect(over(mesh()))
+		nodes, err := must(t, "path:acme/Stories/launch sort:rank "+text).Collect(over(mesh()), 0)
 		if err != nil || len(nodes) != 1 || nodes[0].Content.IsZero() == want {
 			t.Errorf("%q: %v, %v", text, nodes, err)
 		}
@@ -307,7 +307,7 @@ func TestACandidatesErrorEndsTheCollection(t *testing.T) {
 	broken := errors.New("broken")
 	_, err := must(t, "a").Collect(func(yield func(node.Node, error) bool) {
 		_ = yield(at("a"), nil) && yield(node.Node{}, broken)
-	})
+	}, 0)
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
@@ -324,9 +324,32 @@ func TestASortedLimitKeepsTheBestOfManyInBoundedMemory(t *testing.T) {
 				return
 			}
 		}
-	})
+	}, 0)
 	if err != nil || len(nodes) != 3 || nodes[0].Version != 10_006 || nodes[1].Version != 10_005 || nodes[2].Version != 10_004 {
 		t.Errorf("got %v, %v", nodes, err)
+	}
+}
+
+func TestAResultThatIsTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
+	var refused *query.SizeError
+	if _, err := must(t, "hello").Collect(over(mesh()), 10); !errors.As(err, &refused) || refused.Bytes != 10 {
+		t.Errorf("got %v", err)
+	}
+	if nodes, err := must(t, "hello select:name").Collect(over(mesh()), 10); err != nil || len(nodes) == 0 {
+		t.Errorf("without contents: %v, %v", nodes, err)
+	}
+}
+
+func TestAQuerySaysWhetherItLooksIntoContents(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"path:acme": false, "nodeType:Task sort:name": false, "launch": true, "nodeType:Task (rank:>1 OR name:x)": true,
+		"nodeType:Task sort:rank": true, "-status:open": true, "-(name:a OR -b)": true,
+	} {
+		if got := must(t, text).NeedsContent(); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
 	}
 }
 
@@ -378,7 +401,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%s matches outside of the bounds %+v", n.Path, bounds)
 			}
 		}
-		found, err := q.Collect(over(nodes))
+		found, err := q.Collect(over(nodes), 0)
 		if err != nil || q.Limit() > 0 && len(found) > q.Limit() {
 			t.Fatalf("%d nodes, %v", len(found), err)
 		}

@@ -40,6 +40,8 @@ func parseSortKey(text string) (sortKey, bool) {
 	return k, name != ""
 }
 
+func (k sortKey) needsContent() bool { return k.field.kind == kindContent }
+
 // value returns what the node is sorted by.
 func (k sortKey) value(n *node.Node) scalar {
 	var first scalar
@@ -76,7 +78,7 @@ func (k sortKey) compare(a, b scalar) int {
 			order = a.at.Compare(b.at)
 		default:
 			if k.field.kind == kindExact {
-				order = strings.Compare(a.text, b.text)
+				order = node.Path(a.text).Compare(node.Path(b.text))
 				break
 			}
 			order = cmp.Or(strings.Compare(node.Fold(a.text), node.Fold(b.text)), strings.Compare(a.text, b.text))
@@ -98,7 +100,7 @@ func boolInt(b bool) int {
 // Sort orders nodes as the query says, in place; without sort:, and where all keys are equal, by path.
 func (q Query) Sort(nodes []node.Node) {
 	if len(q.sort) == 0 {
-		slices.SortFunc(nodes, func(a, b node.Node) int { return strings.Compare(string(a.Path), string(b.Path)) })
+		slices.SortFunc(nodes, func(a, b node.Node) int { return a.Path.Compare(b.Path) })
 		return
 	}
 	type row struct {
@@ -118,7 +120,7 @@ func (q Query) Sort(nodes []node.Node) {
 				return order
 			}
 		}
-		return strings.Compare(string(a.node.Path), string(b.node.Path))
+		return a.node.Path.Compare(b.node.Path)
 	})
 	for i := range rows {
 		nodes[i] = rows[i].node

@@ -76,9 +76,23 @@ type RowError struct {
 func (e *RowError) Error() string { return fmt.Sprintf("store: '%s': %v", e.Path, e.Err) }
 func (e *RowError) Unwrap() error { return e.Err }
 
+// UnavailableKind says what ails a store.
+type UnavailableKind uint8
+
+// The kinds of *[UnavailableError].
+const (
+	UnavailableOther      UnavailableKind = iota
+	UnavailableFull                       // no room on the disk; nothing acknowledged is lost
+	UnavailableLocked                     // another process serves the same data
+	UnavailableCorrupt                    // the data is damaged, or is no data of ours
+	UnavailablePermission                 // the files may not be read or written
+	UnavailableNewer                      // a newer program has written the data
+)
+
 // UnavailableError is a fault of the store as a whole: the disk is full, the file is locked or
 // corrupt. Transient tells whether trying again may help; Hint says what an operator can do.
 type UnavailableError struct {
+	Kind      UnavailableKind
 	Op        string
 	Hint      string
 	Transient bool
@@ -89,3 +103,29 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("store: %s: %v (%s)", e.Op, e.Err, e.Hint)
 }
 func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// OutcomeUnknownError answers a waiter that left before its write was answered: the write may be
+// committed or not. Read the node to find out.
+type OutcomeUnknownError struct {
+	Path node.Path
+	Err  error // why the waiter left
+}
+
+func (e *OutcomeUnknownError) Error() string {
+	return fmt.Sprintf("store: '%s': the outcome of the write is unknown: %v", e.Path, e.Err)
+}
+func (e *OutcomeUnknownError) Unwrap() error { return e.Err }
+
+// ScanLimitError answers a query that would look at too many nodes, or return too much: nothing is
+// returned.
+type ScanLimitError struct {
+	Rows  int // the bound on nodes that are looked at; 0 when the bytes were too many
+	Bytes int // the bound on the bytes of the result
+}
+
+func (e *ScanLimitError) Error() string {
+	if e.Rows > 0 {
+		return fmt.Sprintf("store: the query looks at more than %d nodes; narrow it with path: or nodeType:, or add limit:", e.Rows)
+	}
+	return fmt.Sprintf("store: the result has more than %d bytes; add limit: or select:", e.Bytes)
+}

@@ -11,7 +11,8 @@ import (
 
 // Store keeps nodes. Implementations are safe for concurrent use. Every method observes ctx where it
 // waits, and answers the typed errors of this package. Reads see every commit whose Commit call has
-// returned.
+// returned. "Path order" is that of [node.Path.Compare]. Rows that come in are taken as checked by
+// their owner ([node.ParsePath], [node.ParseContent]); what no store can keep is a *[RowError].
 type Store interface {
 	// Read returns the node at path, or *NotFoundError, which carries the last version that the path
 	// ever had (its tombstone), so that a re-creation continues the count.
@@ -27,22 +28,27 @@ type Store interface {
 	// its error in its Result; the others commit together. A path stands in a batch once; a second
 	// write of a path in one batch fails with ErrBatchDuplicate. The error return is a fault of the
 	// store as a whole: nothing of the batch was committed. Commit publishes the changes to the
-	// subscribers before it returns.
+	// subscribers before it returns. Once a batch is being written, ctx no longer stops it.
 	Commit(ctx context.Context, batch []Write) ([]Result, error)
 
 	// Children returns the direct children of path in path order. Levels without a node of their own
 	// are returned as Entry values without a node (data.md §1.2: missing intermediate nodes are
-	// legal).
+	// legal). Satellites, and levels with nothing but satellites, are left out unless the page asks for
+	// them; among satellites everything is returned.
 	Children(ctx context.Context, path node.Path, page Page) ([]Entry, error)
 
 	// Descendants yields the paths of every node below path, satellites included, in path order,
 	// path itself excluded. It is authoritative: an error ends it and is yielded.
 	Descendants(ctx context.Context, path node.Path) iter.Seq2[node.Path, error]
 
-	// Select returns the nodes that q matches, sorted and limited as q says.
+	// Select returns the nodes that q matches, sorted and limited as q says; *ScanLimitError where
+	// that would look at, or return, more than the store allows.
 	Select(ctx context.Context, q query.Query) ([]node.Node, error)
 
-	// Versions lists the history of path, newest first. History survives deletion.
+	// Versions lists the history of path, newest first; empty for a path that never had a node.
+	// History survives deletion: the deletion itself is the version of the tombstone. The store keeps
+	// a number of versions a node (1,000 unless configured), and up to a sixteenth more until it
+	// prunes.
 	Versions(ctx context.Context, path node.Path, page VersionPage) ([]VersionInfo, error)
 
 	// At returns the node as it was at version; *NotFoundError when that version is not kept, or was
@@ -50,12 +56,16 @@ type Store interface {
 	At(ctx context.Context, path node.Path, version int64) (node.Node, error)
 
 	// EnsurePartition provisions a partition; it is idempotent. A name is the first path segment; two
-	// names that differ in case only are refused with *PartitionError.
+	// names that differ in case only are refused with *PartitionError, and so is a name that is being
+	// deleted. The partition "_Access" of the root assignments is always there and is not listed.
 	EnsurePartition(ctx context.Context, name string, by string) error
 	// Partitions lists the provisioned partitions in name order.
 	Partitions(ctx context.Context) ([]Partition, error)
-	// RemovePartition removes the partition's row once no node is left in it; *PartitionError
-	// otherwise.
+	// MarkPartition marks a partition as being deleted, or takes the mark away. In a marked partition
+	// only deletes are accepted. *PartitionError when there is no such partition.
+	MarkPartition(ctx context.Context, name string, deleting bool) error
+	// RemovePartition removes the partition and the history in it once no node is left in it;
+	// *PartitionError otherwise. Tombstones stay, so that a path that comes back continues its count.
 	RemovePartition(ctx context.Context, name string) error
 
 	// Subscribe registers fn for every committed change, in commit order for a path. fn runs on the
@@ -80,13 +90,16 @@ type Op uint8
 
 // The operations of a Write. Their numbers are not stored.
 const (
-	// OpCreate inserts; it fails with *ExistsError when the path has a node, and with
-	// *ConflictError when Node.Version is not above the path's tombstone.
+	// OpCreate inserts; it fails with *ExistsError when the path has a node, or one that differs in
+	// case only, and with *ConflictError when Node.Version is not above the path's tombstone.
 	OpCreate Op = iota + 1
-	// OpUpdate replaces the row; it fails with *ConflictError unless the stored version is Expected.
+	// OpUpdate replaces the row but for its creation stamps; it fails with *ConflictError unless the
+	// stored version is Expected (nothing is stored as 0) and Node.Version is above it.
 	OpUpdate
-	// OpDelete removes the row and leaves a tombstone at Node.Version (which must be above the stored
-	// version); Expected < 0 means "whatever is there".
+	// OpDelete removes the row and leaves a tombstone at Node.Version; Expected < 0 means "whatever is
+	// there". It fails with *NotFoundError when there is no node, so that of several racers one wins,
+	// and with *ConflictError unless the stored version is Expected and Node.Version is above it. Of
+	// Node it uses Path, Version, ModifiedAt and ModifiedBy.
 	OpDelete
 )
 
@@ -114,6 +127,22 @@ const (
 	Deleted
 )
 
+// String returns "created", "updated" or "deleted".
+func (k ChangeKind) String() string {
+	switch k {
+	case Created:
+		return "created"
+	case Updated:
+		return "updated"
+	case Deleted:
+		return "deleted"
+	}
+	return "unknown"
+}
+
+// MarshalText writes the kind as its name.
+func (k ChangeKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
 // Change is one committed write as subscribers see it (data.md §2.2).
 type Change struct {
 	Kind    ChangeKind
@@ -128,7 +157,7 @@ type Change struct {
 type Entry struct {
 	Path        node.Path
 	Node        *node.Node // nil where the level has no node of its own
-	HasChildren bool       // non-satellite nodes exist below
+	HasChildren bool       // nodes exist below; satellites count only among satellites
 }
 
 // Page bounds a listing of children.
@@ -136,6 +165,7 @@ type Page struct {
 	After      string // return entries whose last segment sorts after this one
 	Limit      int    // 0 means 1,000; at most 10,000
 	Satellites bool   // include satellite segments such as _Access
+	NoContent  bool   // leave the contents out of the nodes, which makes a long listing cheap
 }
 
 // VersionPage bounds a listing of versions.
@@ -147,7 +177,7 @@ type VersionPage struct {
 // VersionInfo is one line of a node's history.
 type VersionInfo struct {
 	Version int64      `json:"version"`
-	Kind    ChangeKind `json:"-"`
+	Kind    ChangeKind `json:"kind"` // of the version: created, updated, deleted
 	At      time.Time  `json:"at"`
 	By      string     `json:"by"`
 	Name    string     `json:"name,omitempty"`
@@ -162,10 +192,13 @@ type Partition struct {
 }
 
 // Blobs is a small durable key-value table, for records that are not nodes. Keys are grouped by
-// bucket. Values are at most 64 KiB.
+// bucket; both are UTF-8 text of at most 1,024 bytes without NUL. Values are at most 64 KiB. What is
+// put is durable when the call returns.
 type Blobs interface {
 	Get(ctx context.Context, bucket, key string) ([]byte, error) // *NotFoundError when absent
 	Put(ctx context.Context, bucket, key string, value []byte) error
-	Delete(ctx context.Context, bucket, key string) error
-	List(ctx context.Context, bucket string) iter.Seq2[string, []byte]
+	// PutMany puts all values or none; for many records it is much faster than Put.
+	PutMany(ctx context.Context, bucket string, values map[string][]byte) error
+	Delete(ctx context.Context, bucket, key string) error // of an absent key: nothing
+	List(ctx context.Context, bucket string) (map[string][]byte, error)
 }

@@ -1,0 +1,260 @@
+package hubmesh
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/activity"
+	"github.com/hubmesh/hubmesh/internal/auth"
+	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/content"
+	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/importer"
+	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/mirror"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/nodehub"
+	"github.com/hubmesh/hubmesh/internal/query"
+	"github.com/hubmesh/hubmesh/internal/render"
+	"github.com/hubmesh/hubmesh/internal/route"
+	"github.com/hubmesh/hubmesh/internal/store"
+	"github.com/hubmesh/hubmesh/internal/store/memory"
+	"github.com/hubmesh/hubmesh/internal/store/sqlite"
+)
+
+// Options configure a mesh. The zero value is a mesh in memory.
+type Options struct {
+	// Dir is the data folder: an SQLite file and the content files. Empty keeps everything in memory
+	// and content files in a temporary folder that Close removes.
+	Dir string
+	// Logger gets the mesh's log lines; nil discards them.
+	Logger *slog.Logger
+	// Types are the node types with handlers of their own; see [Type].
+	Types []*NodeType
+	// NodeBytes bounds one node, in bytes of JSON; 0 is 1 MiB.
+	NodeBytes int
+	// Depth bounds the nesting of a content; 0 is 200.
+	Depth int
+	// History is how many versions of a node are kept; 0 is 1,000.
+	History int
+	// Idle is how long a node's hub may be unused before it retires; 0 is 5 minutes.
+	Idle time.Duration
+	// StartDelay delays the start of a node's hub. It is for tests of slow starts; nil is no delay.
+	StartDelay func(path string) time.Duration
+}
+
+// Mesh is a running mesh. All methods are safe for concurrent use. Close it.
+type Mesh struct {
+	id       string
+	log      *slog.Logger
+	limits   node.Limits
+	hubs     *hub.Mesh
+	store    store.Store
+	commits  *store.Committer
+	access   *access.Index
+	service  *nodehub.Service
+	nodes    *nodehub.Client
+	router   *route.Router
+	resolver *route.Resolver
+	mirrors  *mirror.Hub
+	content  *content.Service
+	auth     *auth.Service
+	work     *activity.Runner
+	importer *importer.Service
+	render   *render.Renderer
+	bootWork bootWork
+
+	stopFeed   []func()
+	removeDir  string
+	closeOnce  sync.Once
+	closeError error
+}
+
+// New starts a mesh. It fails with a clear reason when the data folder is in use by another process,
+// is not readable, or is of a newer version.
+func New(o Options) (m *Mesh, err error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	m = &Mesh{id: newID(), log: o.Logger, limits: node.DefaultLimits}
+	if o.NodeBytes > 0 {
+		m.limits.NodeBytes = o.NodeBytes
+	}
+	if o.Depth > 0 {
+		m.limits.Depth = o.Depth
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.Close(context.Background()))
+			m = nil
+		}
+	}()
+	if m.hubs, err = hub.New(hub.Options{ID: m.id, Logger: o.Logger, Bounds: budget.Defaults()}); err != nil {
+		return m, err
+	}
+	contentDir, err := m.openStore(o)
+	if err != nil {
+		return m, err
+	}
+	if err := m.openNodes(o); err != nil {
+		return m, err
+	}
+	if err := m.openServices(contentDir); err != nil {
+		return m, err
+	}
+	return m, m.load()
+}
+
+// openStore opens the store that the options name, and returns the folder of content files.
+func (m *Mesh) openStore(o Options) (contentDir string, err error) {
+	if o.Dir == "" {
+		if m.removeDir, err = os.MkdirTemp("", "hubmesh-content-"); err != nil {
+			return "", err
+		}
+		m.store = memory.New(memory.Options{History: o.History})
+		return m.removeDir, nil
+	}
+	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
+		return "", fmt.Errorf("data folder: %w", err)
+	}
+	m.store, err = sqlite.Open(filepath.Join(o.Dir, "hubmesh.db"), sqlite.Options{History: o.History, Logger: o.Logger})
+	return filepath.Join(o.Dir, "content"), err
+}
+
+// openNodes builds what serves nodes, bottom-up, and connects it to the store's feed.
+func (m *Mesh) openNodes(o Options) (err error) {
+	m.commits = store.NewCommitter(m.store, store.CommitterOptions{})
+	m.access = access.NewIndex(func(p access.Problem) {
+		m.log.Warn("an assignment grants nothing", "address", string(p.Path), "reason", p.Reason)
+	})
+	var delay func(node.Path) time.Duration
+	if o.StartDelay != nil {
+		delay = func(p node.Path) time.Duration { return o.StartDelay(string(p)) }
+	}
+	types := map[string]func(*hub.Kind){}
+	for _, t := range o.Types {
+		types[t.name] = t.build
+	}
+	m.service, err = nodehub.New(nodehub.Options{Mesh: m.hubs, Store: m.store, Committer: m.commits, Access: m.access, Limits: m.limits,
+		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate}})
+	if err != nil {
+		return err
+	}
+	m.nodes = m.service.Client()
+	m.router = route.New(m.hubs, m.store, m.service)
+	m.resolver = route.NewResolver(m.hubs, m.store)
+	m.hubs.SetRouter(m.router)
+	m.mirrors = mirror.New(m.nodes)
+	m.stopFeed = append(m.stopFeed, m.store.Subscribe(m.changed), m.access.Subscribe(m.mirrors.Permissions))
+	return nil
+}
+
+// changed takes one committed change to everything that must know it before the writer is answered, in
+// this order: permissions first, then caches, then hubs, then views.
+func (m *Mesh) changed(c store.Change) {
+	m.access.Apply(access.Change{Path: c.Path, Version: c.Version, Deleted: c.Kind == store.Deleted, Node: c.Node})
+	if c.Kind != store.Updated {
+		m.resolver.Evict(c.Path)
+	}
+	m.router.Changed(c.Path)
+	m.service.Changed(c)
+	m.mirrors.Changed(c)
+}
+
+// openServices builds what reacts to nodes.
+func (m *Mesh) openServices(contentDir string) (err error) {
+	m.content, err = content.New(content.Options{Mesh: m.hubs, Resolver: m.resolver, Owners: m.nodes, Permissions: m.nodes, Reads: m.service.Reads(), Dir: contentDir, Logger: m.log})
+	if err != nil {
+		return err
+	}
+	m.work = activity.NewRunner(m.hubs, m.nodes, m.mirrors, m.log)
+	m.importer = importer.New(importer.Options{Mesh: m.hubs, Nodes: m.nodes, Store: m.store, Content: m.content, Work: m.work, Limits: m.limits, Logger: m.log})
+	m.render = render.New(m.nodes)
+	m.auth = auth.NewService(m.store.Blobs(), m.hubs.Bounds(), m.log)
+	return nil
+}
+
+// load reads what must be known before the first request is answered.
+func (m *Mesh) load() error {
+	ctx, cancel := m.hubs.Bounds().Context(message.WithIdentity(m.hubs.Context(), message.SystemIdentity()), budget.Initialise, "load")
+	defer cancel()
+	q, err := query.Parse("nodeType:" + node.TypeAccessAssignment + " scope:subtree")
+	if err != nil {
+		return err
+	}
+	nodes, err := m.store.Select(ctx, q)
+	if err != nil {
+		return fmt.Errorf("reading the access assignments: %w", err)
+	}
+	err = m.access.Load(func(yield func(node.Node, error) bool) {
+		for _, n := range nodes {
+			if !yield(n, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if err := m.service.LoadCollections(ctx); err != nil {
+		return fmt.Errorf("reading the content collections: %w", err)
+	}
+	return m.work.Recover(ctx)
+}
+
+// Close ends the mesh in order: running work, views, hubs, and only then what they depend on. Later
+// calls return the first verdict.
+func (m *Mesh) Close(ctx context.Context) error {
+	m.closeOnce.Do(func() { m.closeError = m.close(ctx) })
+	return m.closeError
+}
+
+func (m *Mesh) close(ctx context.Context) error {
+	var errs []error
+	if m.work != nil {
+		m.work.Stop(ctx)
+	}
+	if m.mirrors != nil {
+		m.mirrors.Close()
+	}
+	if m.hubs != nil {
+		errs = append(errs, m.hubs.Close(ctx))
+	}
+	if m.auth != nil {
+		m.auth.Close()
+	}
+	if m.content != nil {
+		errs = append(errs, m.content.Close())
+	}
+	if m.commits != nil {
+		m.commits.Close()
+	}
+	for _, stop := range m.stopFeed {
+		stop()
+	}
+	if m.store != nil {
+		errs = append(errs, m.store.Close())
+	}
+	if m.removeDir != "" {
+		errs = append(errs, os.RemoveAll(m.removeDir))
+	}
+	return errors.Join(errs...)
+}
+
+// newID is the id of this process: its process addresses end with it.
+func newID() string {
+	var b [6]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic(err) // the system has no random numbers: nothing can be safe
+	}
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,78 @@
+package content
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/url"
+	"path"
+	"strings"
+	"syscall"
+
+	"github.com/hubmesh/hubmesh/internal/node"
+)
+
+// maxName is the longest file name that common file systems take, in bytes.
+const maxName = 255
+
+// errBadName refuses a file name.
+var errBadName = errors.New("content: not a file name")
+
+// diskPath is where a file of a collection lies below the root. "~" cannot stand in a node path, so a
+// collection never meets the folder of a node below.
+func diskPath(owner node.Path, collection, base, file string) (string, error) {
+	dir, err := collectionDir(owner, collection)
+	if err != nil {
+		return "", err
+	}
+	for _, part := range []string{base, file} {
+		if part == "" {
+			continue
+		}
+		for seg := range strings.SplitSeq(strings.Trim(part, "/"), "/") {
+			if err := checkName(seg); err != nil {
+				return "", err
+			}
+			dir = path.Join(dir, seg)
+		}
+	}
+	return dir, nil
+}
+
+// collectionDir is the folder of a collection.
+func collectionDir(owner node.Path, collection string) (string, error) {
+	if err := checkName(collection); err != nil {
+		return "", err
+	}
+	var parts []string
+	for seg := range owner.Segments() {
+		if len(seg) > maxName-55 {
+			sum := sha256.Sum256([]byte(seg))
+			seg = "~h" + hex.EncodeToString(sum[:])
+		}
+		parts = append(parts, seg)
+	}
+	return path.Join(append(parts, "~"+collection)...), nil
+}
+
+func checkName(seg string) error {
+	if seg == "" || seg == "." || seg == ".." || len(seg) > maxName-55 || strings.ContainsAny(seg, "/\\\x00") {
+		return errBadName
+	}
+	return nil
+}
+
+func lastSegment(file string) string { return path.Base(file) }
+
+// isNoFile tells whether an error means that no such file can exist: a segment is a file itself, or a
+// link leads out of the root.
+func isNoFile(err error) bool {
+	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.EINVAL) ||
+		errors.Is(err, syscall.ELOOP) || strings.Contains(err.Error(), "path escapes from parent")
+}
+
+// URL is where a file of a collection is served.
+func URL(at node.Path, collection, file string) string {
+	u := url.URL{Path: "/api/content/" + string(at) + "/" + strings.ReplaceAll(collection, "/", "~") + "/" + file}
+	return u.EscapedPath()
+}

@@ -1,0 +1,281 @@
+package importer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// format is part of every fingerprint: raising it imports everything anew.
+const format = "1"
+
+// maxFiles bounds the files of one import.
+const maxFiles = 1_000_000
+
+// plan is one import: its files by the node they give, and what it has to say about the others.
+type plan struct {
+	s     *Service
+	r     Request
+	items []item
+	notes []note               // said when the activity runs
+	made  map[node.Path]string // spaces that were made from their own file, with its fingerprint
+	known map[string]bool      // types that the source brings; made on first use
+}
+
+// item is one node to import and the files that give it.
+type item struct {
+	path  node.Path
+	json  string // node file, or ""
+	doc   string // document, or ""
+	index bool   // doc is the index of the folder, beside a node file
+}
+
+type note struct {
+	file, text string
+	failed     bool
+}
+
+// plan walks the source. A file that gives no node is noted.
+func (s *Service) plan(ctx context.Context, r Request) (*plan, error) {
+	p := &plan{s: s, r: r, made: map[node.Path]string{}}
+	if r.Source == nil {
+		return p, nil
+	}
+	byPath := map[node.Path]*item{}
+	files := 0
+	err := fs.WalkDir(r.Source, ".", func(file string, d fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			p.notes = append(p.notes, note{file, err.Error(), true})
+			return nil
+		}
+		if d.IsDir() {
+			if file != "." && strings.HasPrefix(d.Name(), ".") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if files++; files > maxFiles {
+			return &SourceError{r.Name, fmt.Sprintf("more than %d files", maxFiles)}
+		}
+		p.take(byPath, file, d)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range byPath {
+		p.items = append(p.items, *it)
+	}
+	// Parents first, and types before what is of them: a level at a time, in path order.
+	slices.SortFunc(p.items, func(a, b item) int {
+		if d := a.path.Depth() - b.path.Depth(); d != 0 {
+			return d
+		}
+		return strings.Compare(string(a.path), string(b.path))
+	})
+	return p, nil
+}
+
+// take sorts one file in.
+func (p *plan) take(byPath map[node.Path]*item, file string, d fs.DirEntry) {
+	ext := strings.ToLower(path.Ext(file))
+	if ext != ".json" && ext != ".md" {
+		if !strings.HasPrefix(d.Name(), ".") {
+			p.notes = append(p.notes, note{file, "not a node file (.json, .md); it was passed over", false})
+		}
+		return
+	}
+	if !d.Type().IsRegular() {
+		p.notes = append(p.notes, note{file, "not a regular file; it was passed over", false})
+		return
+	}
+	at, index, err := placeOf(p.r.Into, file)
+	if err != nil {
+		p.notes = append(p.notes, note{file, err.Error(), true})
+		return
+	}
+	it := byPath[at]
+	if it == nil {
+		it = &item{path: at}
+		byPath[at] = it
+	}
+	switch {
+	case ext == ".json":
+		it.json = file
+	case index && it.doc != "" && !it.index:
+		p.notes = append(p.notes, note{file, fmt.Sprintf("'%s' gives the same node and wins", it.doc), false})
+	case !index && it.doc != "":
+		p.notes = append(p.notes, note{it.doc, fmt.Sprintf("'%s' gives the same node and wins", file), false})
+		it.doc, it.index = file, false
+	default:
+		it.doc, it.index = file, index
+	}
+}
+
+// load reads and parses the files of an item. The fingerprint is of their bytes.
+func (p *plan) load(it item) (n node.Node, fingerprint string, notes []note, err error) {
+	sum := sha256.New()
+	sum.Write([]byte(format + "\x00" + string(it.path)))
+	read := func(file string) ([]byte, error) {
+		f, err := p.r.Source.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return nil, err
+		}
+		if most := int64(4 * p.s.o.Limits.NodeBytes); info.Size() > most {
+			return nil, fmt.Errorf("%d bytes; a node file has at most %d", info.Size(), most)
+		}
+		text, err := fs.ReadFile(p.r.Source, file)
+		sum.Write([]byte{0})
+		sum.Write(text)
+		return text, err
+	}
+	warn := func(file string, texts []string) {
+		for _, t := range texts {
+			notes = append(notes, note{file, t, false})
+		}
+	}
+	var have bool
+	// A document wins over a node file of the same name (data.md §2.4); an index adds its text to one.
+	if it.json != "" && (it.doc == "" || it.index) {
+		text, err := read(it.json)
+		if err == nil {
+			var w []string
+			n, w, err = parseJSON(text, it.path, p.s.o.Limits)
+			warn(it.json, w)
+		}
+		if err != nil {
+			return n, "", nil, &fileError{it.json, err}
+		}
+		have = true
+	} else if it.json != "" {
+		notes = append(notes, note{it.json, fmt.Sprintf("'%s' gives the same node and wins", it.doc), false})
+	}
+	if it.doc != "" {
+		text, err := read(it.doc)
+		var doc node.Node
+		if err == nil {
+			var w []string
+			doc, w, err = parseMarkdown(text, it.path, p.s.o.Limits)
+			warn(it.doc, w)
+		}
+		if err == nil && have {
+			n, err = withDocument(n, doc, p.s.o.Limits)
+		} else if err == nil {
+			n = doc
+		}
+		if err != nil {
+			return n, "", nil, &fileError{it.doc, err}
+		}
+	}
+	return n, hex.EncodeToString(sum.Sum(nil)[:16]), notes, nil
+}
+
+// fileError is a fault of one file.
+type fileError struct {
+	file string
+	err  error
+}
+
+func (e *fileError) Error() string { return e.err.Error() }
+func (e *fileError) Unwrap() error { return e.err }
+
+// ensureSpaces makes the spaces that are missing and returns the node that owns the activity.
+func (p *plan) ensureSpaces(ctx context.Context) (owner node.Path, err error) {
+	spaces := map[node.Path]bool{}
+	if p.r.Into != "" {
+		spaces[node.Path(p.r.Into.Partition())] = true
+	}
+	for _, it := range p.items {
+		if part := node.Path(it.path.Partition()); part != "_Access" {
+			spaces[part] = true
+		}
+	}
+	for _, at := range p.contentOwners() {
+		spaces[node.Path(at.Partition())] = true
+	}
+	if len(spaces) == 0 {
+		return "", &SourceError{p.r.Name, "there is nothing to import"}
+	}
+	var names []node.Path
+	for s := range spaces {
+		names = append(names, s)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := p.ensureSpace(ctx, name); err != nil {
+			p.notes = append(p.notes, note{string(name), err.Error(), true})
+			continue
+		}
+		if owner == "" {
+			owner = name
+		}
+	}
+	if p.r.Into != "" {
+		owner = node.Path(p.r.Into.Partition())
+	}
+	if owner == "" {
+		return "", &SourceError{p.r.Name, p.notes[len(p.notes)-1].text}
+	}
+	return owner, nil
+}
+
+// ensureSpace makes one space: from the source's own file where it has one, else an empty Space.
+func (p *plan) ensureSpace(ctx context.Context, name node.Path) error {
+	_, err := p.s.o.Nodes.Get(ctx, name)
+	if err == nil {
+		return nil
+	}
+	if !notFound(err) {
+		return err
+	}
+	for _, it := range p.items {
+		if it.path != name {
+			continue
+		}
+		n, fingerprint, _, err := p.load(it)
+		if err != nil {
+			break // the file's own fault is told when the import comes to it
+		}
+		_ = p.settleType(ctx, &n, p.types(ctx)) // told again when the import comes to it
+		out, err := p.s.o.Nodes.Import(ctx, []node.Node{n})
+		if err != nil {
+			return err
+		}
+		if out[0].Err == nil {
+			p.made[name] = fingerprint
+		}
+		return out[0].Err
+	}
+	n := node.Node{Path: name, NodeType: node.TypeSpace, Name: string(name), Content: node.RawContent(`{"$type":"Space"}`)}
+	_, err = p.s.o.Nodes.Create(ctx, n)
+	if errors.As(err, new(*store.ExistsError)) {
+		return nil
+	}
+	return err
+}
+
+func notFound(err error) bool {
+	if errors.As(err, new(*store.NotFoundError)) {
+		return true
+	}
+	t, ok := message.TypeOf(err)
+	return ok && t == message.NotFound
+}

@@ -1,0 +1,274 @@
+package importer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/hubmesh/hubmesh/internal/activity"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/nodehub"
+)
+
+const (
+	chunkNodes = 500     // nodes of one write
+	chunkBytes = 4 << 20 // bytes of one write
+	bucket     = "import"
+)
+
+// pending is a node of the chunk that is being filled.
+type pending struct {
+	node        node.Node
+	file        string
+	fingerprint string
+}
+
+// run is the import itself, as the work of its activity.
+func (p *plan) run(ctx context.Context, progress *activity.Progress) error {
+	for _, n := range p.notes {
+		say(progress, n)
+	}
+	known, err := p.s.o.Store.Blobs().List(ctx, bucket+":"+string(p.r.Into))
+	if err != nil {
+		return err
+	}
+	present, err := p.present(ctx)
+	if err != nil {
+		return err
+	}
+	progress.Say("reading")
+	types := p.types(ctx)
+	var chunk []pending
+	size := 0
+	for i, it := range p.items {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n, fingerprint, notes, err := p.load(it)
+		if err != nil {
+			progress.Count("failed", 1)
+			progress.Fail(fileOf(it, err), err.Error())
+			continue
+		}
+		if p.made[it.path] == fingerprint {
+			progress.Count("created", 1)
+			for _, nt := range notes {
+				say(progress, nt)
+			}
+			if err := p.remember(ctx, map[string][]byte{string(it.path): []byte(fingerprint)}); err != nil {
+				return err
+			}
+			continue
+		}
+		if string(known[string(it.path)]) == fingerprint && present[it.path] {
+			progress.Count("unchanged", 1)
+			progress.Step(i+1, len(p.items))
+			continue
+		}
+		for _, nt := range notes {
+			say(progress, nt)
+		}
+		if err := p.settleType(ctx, &n, types); err != nil {
+			say(progress, note{fileOf(it, nil), err.Error(), false})
+		}
+		chunk = append(chunk, pending{n, fileOf(it, nil), fingerprint})
+		size += n.Content.Len()
+		if len(chunk) == chunkNodes || size > chunkBytes || (i+1 < len(p.items) && p.items[i+1].path.Depth() != it.path.Depth()) {
+			if err := p.flush(ctx, progress, chunk); err != nil {
+				return err
+			}
+			chunk, size = chunk[:0], 0
+		}
+		progress.Step(i+1, len(p.items))
+	}
+	if err := p.flush(ctx, progress, chunk); err != nil {
+		return err
+	}
+	return p.files(ctx, progress)
+}
+
+func say(progress *activity.Progress, n note) {
+	if n.failed {
+		progress.Count("failed", 1)
+		progress.Fail(n.file, n.text)
+		return
+	}
+	progress.Count("warnings", 1)
+	progress.Warn(n.file, n.text)
+}
+
+func fileOf(it item, err error) string {
+	var f *fileError
+	if errors.As(err, &f) {
+		return f.file
+	}
+	if it.json != "" && (it.doc == "" || it.index) {
+		return it.json
+	}
+	return it.doc
+}
+
+// present are the nodes that exist where the import writes: a fingerprint counts only while its node is
+// there, so that an import heals what has vanished.
+func (p *plan) present(ctx context.Context) (map[node.Path]bool, error) {
+	roots := map[node.Path]bool{}
+	if p.r.Into != "" {
+		roots[p.r.Into] = true
+	} else {
+		for _, it := range p.items {
+			roots[node.Path(it.path.Partition())] = true
+		}
+	}
+	have := map[node.Path]bool{}
+	for root := range roots {
+		if root == "_Access" {
+			continue
+		}
+		if _, err := p.s.o.Store.Read(ctx, root); err == nil {
+			have[root] = true
+		}
+		for path, err := range p.s.o.Store.Descendants(ctx, root) {
+			if err != nil {
+				return nil, err
+			}
+			have[path] = true
+		}
+	}
+	return have, nil
+}
+
+// types are the node types that the import itself brings, by path.
+func (p *plan) types(ctx context.Context) map[string]bool {
+	if p.known != nil {
+		return p.known
+	}
+	p.known = map[string]bool{}
+	for _, it := range p.items {
+		if it.json == "" || ctx.Err() != nil {
+			continue
+		}
+		text, err := fs.ReadFile(p.r.Source, it.json)
+		if err != nil || !bytes.Contains(text, []byte(`"`+node.TypeNodeType+`"`)) {
+			continue
+		}
+		if n, _, err := parseJSON(text, it.path, p.s.o.Limits); err == nil && n.NodeType == node.TypeNodeType {
+			p.known[string(it.path)] = true
+		}
+	}
+	return p.known
+}
+
+// settleType makes a node whose type nobody knows an untyped one, and says so. A type that the source
+// brings itself counts by its place below Into, too.
+func (p *plan) settleType(ctx context.Context, n *node.Node, types map[string]bool) error {
+	if n.NodeType == "" || types[n.NodeType] {
+		return nil
+	}
+	if p.r.Into != "" && types[string(p.r.Into)+"/"+n.NodeType] {
+		n.NodeType = string(p.r.Into) + "/" + n.NodeType
+		return nil
+	}
+	ok, err := p.s.o.Nodes.KnowsType(ctx, n.NodeType)
+	if err != nil || ok {
+		return err
+	}
+	unknown := n.NodeType
+	n.NodeType = ""
+	if n.Content.IsZero() {
+		n.Content = node.RawContent("{}")
+	}
+	return fmt.Errorf("type '%s' is not known; the node was imported without a type", unknown)
+}
+
+// flush writes a chunk and remembers the fingerprints of what is there now.
+func (p *plan) flush(ctx context.Context, progress *activity.Progress, chunk []pending) error {
+	if len(chunk) == 0 {
+		return nil
+	}
+	nodes := make([]node.Node, len(chunk))
+	for i, c := range chunk {
+		nodes[i] = c.node
+	}
+	outcomes, err := p.s.o.Nodes.Import(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	prints := map[string][]byte{}
+	for i, o := range outcomes {
+		switch {
+		case o.Err != nil:
+			progress.Count("failed", 1)
+			progress.Fail(chunk[i].file, o.Err.Error())
+			continue
+		case o.Same:
+			progress.Count("unchanged", 1)
+		case o.Version == 1:
+			progress.Count("created", 1)
+		default:
+			progress.Count("updated", 1)
+		}
+		prints[string(o.Path)] = []byte(chunk[i].fingerprint)
+	}
+	if err := p.remember(ctx, prints); err != nil {
+		return err
+	}
+	progress.Affects(nodes[0].Path.Partition())
+	return nil
+}
+
+func (p *plan) remember(ctx context.Context, prints map[string][]byte) error {
+	return p.s.o.Store.Blobs().PutMany(ctx, bucket+":"+string(p.r.Into), prints)
+}
+
+// contentOwners are the nodes that the content folder has files for: its top-level folders.
+func (p *plan) contentOwners() map[string]node.Path {
+	owners := map[string]node.Path{}
+	if p.r.Content == nil {
+		return owners
+	}
+	list, err := fs.ReadDir(p.r.Content, ".")
+	if err != nil {
+		p.notes = append(p.notes, note{"content", err.Error(), true})
+		return owners
+	}
+	for _, d := range list {
+		if !d.IsDir() || strings.HasPrefix(d.Name(), ".") {
+			continue
+		}
+		at, _, err := placeOf(p.r.Into, d.Name()+"/x.json")
+		if err == nil {
+			owners[d.Name()] = at.Parent()
+		}
+	}
+	return owners
+}
+
+// files copies the content folder and publishes each part as collection "content" of its node.
+func (p *plan) files(ctx context.Context, progress *activity.Progress) error {
+	for name, at := range p.contentOwners() {
+		progress.Say("copying files of " + string(at))
+		src, err := fs.Sub(p.r.Content, name)
+		if err != nil {
+			return err
+		}
+		err = p.s.o.Nodes.EnsureCollection(ctx, at, nodehub.Collection{Name: "content", SourceType: "folder", IsStatic: true, IsEditable: true, IsInherited: true})
+		if err != nil {
+			progress.Count("failed", 1)
+			progress.Fail(name, err.Error())
+			continue
+		}
+		copied, same, err := p.s.o.Content.CopyIn(ctx, at, "content", src, func(file string, err error) {
+			progress.Count("failed", 1)
+			progress.Fail(name+"/"+file, err.Error())
+		})
+		progress.Count("files", copied)
+		progress.Count("filesUnchanged", same)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

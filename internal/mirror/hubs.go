@@ -1,0 +1,123 @@
+package mirror
+
+import (
+	"context"
+	"sync"
+
+	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/query"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// Nodes asks the owners, in the name of whoever the context carries.
+type Nodes interface {
+	Get(ctx context.Context, path node.Path) (node.Node, error)
+	At(ctx context.Context, path node.Path, version int64) (node.Node, error)
+	Children(ctx context.Context, path node.Path, page store.Page) ([]store.Entry, string, error)
+	Select(ctx context.Context, q query.Query) ([]node.Node, error)
+	MayRead(ctx context.Context, path node.Path) access.Verdict
+}
+
+// Hub fans the changes of one process out to its watches. It is safe for concurrent use. Changed and
+// Permissions run on the committing goroutine and only set marks.
+type Hub struct {
+	nodes Nodes
+
+	mu       sync.Mutex
+	closed   bool
+	byNode   map[node.Path]map[*Watch]struct{}
+	byParent map[node.Path]map[*Listing]struct{}
+	results  map[*Result]struct{}
+}
+
+// New returns a hub of watches.
+func New(nodes Nodes) *Hub {
+	return &Hub{nodes: nodes, byNode: map[node.Path]map[*Watch]struct{}{}, byParent: map[node.Path]map[*Listing]struct{}{}, results: map[*Result]struct{}{}}
+}
+
+// Changed takes a committed change.
+func (h *Hub) Changed(c store.Change) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.byNode[c.Path] {
+		w.offer(c)
+	}
+	// A listing shows its children and whether they have children of their own.
+	parent := c.Path.Parent()
+	for l := range h.byParent[parent] {
+		l.mark()
+	}
+	if c.Kind != store.Updated {
+		for above := range parent.Ancestors() {
+			if parent == above {
+				break
+			}
+			for l := range h.byParent[above] {
+				l.mark()
+			}
+		}
+	}
+	for r := range h.results {
+		r.offer(c)
+	}
+}
+
+// Permissions takes a change of the assignments at a scope: everything at or below it is looked at
+// again.
+func (h *Hub) Permissions(scope node.Path) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for path, ws := range h.byNode {
+		if scope.Contains(path) || scope.Contains(path.Main()) {
+			for w := range ws {
+				w.recheck()
+			}
+		}
+	}
+	for _, ls := range h.byParent {
+		for l := range ls {
+			l.mark()
+		}
+	}
+	for r := range h.results {
+		r.mark()
+	}
+}
+
+// Close ends every watch with ErrClosed.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, ws := range h.byNode {
+		for w := range ws {
+			w.end()
+		}
+	}
+	for _, ls := range h.byParent {
+		for l := range ls {
+			l.end()
+		}
+	}
+	for r := range h.results {
+		r.end()
+	}
+}
+
+// Counts are the watches that are open.
+type Counts struct{ Nodes, Listings, Results int }
+
+// Counts returns how many watches are open.
+func (h *Hub) Counts() Counts {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := Counts{Results: len(h.results)}
+	for _, ws := range h.byNode {
+		c.Nodes += len(ws)
+	}
+	for _, ls := range h.byParent {
+		c.Listings += len(ls)
+	}
+	return c
+}

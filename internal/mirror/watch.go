@@ -1,0 +1,213 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// ErrClosed ends a watch whose process goes down: subscribe again.
+var ErrClosed = errors.New("mirror: the process is shutting down")
+
+// FrameKind says what a frame is.
+type FrameKind uint8
+
+// The kinds of frames.
+const (
+	Full FrameKind = iota + 1
+	Patch
+	Deleted
+	Current // first frame only: the reader holds the newest version
+)
+
+// Frame is one step of a watch. A reader that holds BasedOn and applies Patch holds Version.
+type Frame struct {
+	Kind    FrameKind
+	Version int64
+	BasedOn int64        // of a Patch
+	Node    node.Node    // of a Full
+	Patch   node.Content // of a Patch: an RFC 7396 merge patch over the node's public JSON
+}
+
+// Watch follows one node. Next is called by one goroutine; Close by any.
+type Watch struct {
+	hub  *Hub
+	path node.Path
+	ctx  context.Context // identity of the reader
+
+	wake chan struct{} // capacity 1
+
+	mu      sync.Mutex
+	newest  store.Change // the newest change that has arrived; Version 0 when none has
+	unsure  bool         // permissions changed: ask again
+	unknown bool         // an event without a node: ask the owner
+	over    bool
+
+	held      node.Node // what the reader has
+	heldGone  bool      // the reader knows that the node is deleted
+	heldSince int64     // version of held, or of the deletion
+	opened    bool
+	resume    int64
+}
+
+// Watch opens a watch of the node at path for the identity in ctx. A reader that holds version since
+// (0: nothing) gets what has changed after it. It fails as a read of the node does. Close it.
+func (h *Hub) Watch(ctx context.Context, path node.Path, since int64) (*Watch, error) {
+	w := &Watch{hub: h, path: path, ctx: ctx, wake: make(chan struct{}, 1), resume: since}
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil, ErrClosed
+	}
+	if h.byNode[path] == nil {
+		h.byNode[path] = map[*Watch]struct{}{}
+	}
+	h.byNode[path][w] = struct{}{}
+	h.mu.Unlock()
+	// Subscribed first, asked second: a change between the two is in newest.
+	n, err := h.nodes.Get(ctx, path)
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	w.mu.Lock()
+	if w.newest.Version < n.Version {
+		w.newest = store.Change{Kind: store.Updated, Path: path, Node: n, Version: n.Version}
+	}
+	w.mu.Unlock()
+	w.signal()
+	return w, nil
+}
+
+// Close ends the watch.
+func (w *Watch) Close() {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	delete(w.hub.byNode[w.path], w)
+	if len(w.hub.byNode[w.path]) == 0 {
+		delete(w.hub.byNode, w.path)
+	}
+}
+
+func (w *Watch) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // a wake-up is already there: Next looks at the newest state anyway
+	}
+}
+
+// offer takes a change; older ones than what is known are dropped.
+func (w *Watch) offer(c store.Change) {
+	w.mu.Lock()
+	if c.Version > w.newest.Version {
+		w.newest = c
+	}
+	w.mu.Unlock()
+	w.signal()
+}
+
+func (w *Watch) recheck() {
+	w.mu.Lock()
+	w.unsure = true
+	w.mu.Unlock()
+	w.signal()
+}
+
+func (w *Watch) end() {
+	w.mu.Lock()
+	w.over = true
+	w.mu.Unlock()
+	w.signal()
+}
+
+// Next returns the next frame, waiting for one. It ends with the cause of ctx, with ErrClosed, or with
+// an Unauthorized *message.Failure once the right to read is gone.
+func (w *Watch) Next(ctx context.Context) (Frame, error) {
+	for {
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			return Frame{}, context.Cause(ctx)
+		}
+		w.mu.Lock()
+		newest, unsure, over := w.newest, w.unsure, w.over
+		w.unsure = false
+		w.mu.Unlock()
+		if over {
+			return Frame{}, ErrClosed
+		}
+		// Nothing is delivered after the right to read is gone, whatever woke us (edge.md AC-R1).
+		if unsure || w.opened {
+			if err := w.allowed(); err != nil {
+				return Frame{}, err
+			}
+		}
+		if f, ok := w.step(newest); ok {
+			return f, nil
+		}
+	}
+}
+
+func (w *Watch) allowed() error {
+	switch w.hub.nodes.MayRead(w.ctx, w.path) {
+	case access.Granted:
+		return nil
+	case access.Undetermined:
+		return &access.UndeterminedError{Path: w.path}
+	}
+	return &message.Failure{Type: message.Unauthorized, Target: string(w.path), Message: "the right to read '" + string(w.path) + "' was withdrawn"}
+}
+
+// step turns what the reader holds and what is newest into the next frame.
+func (w *Watch) step(newest store.Change) (Frame, bool) {
+	if !w.opened {
+		w.opened = true
+		return w.first(newest)
+	}
+	if newest.Version <= w.heldSince {
+		return Frame{}, false
+	}
+	if newest.Kind == store.Deleted {
+		w.heldSince, w.heldGone, w.held = newest.Version, true, node.Node{}
+		return Frame{Kind: Deleted, Version: newest.Version}, true
+	}
+	f := Frame{Kind: Full, Version: newest.Version, Node: newest.Node}
+	if !w.heldGone {
+		if p, ok := node.NodeDiff(w.held, newest.Node); ok && p.Len() < newest.Node.Content.Len()+512 {
+			f = Frame{Kind: Patch, Version: newest.Version, BasedOn: w.heldSince, Patch: p}
+		}
+	}
+	w.held, w.heldSince, w.heldGone = newest.Node, newest.Version, false
+	return f, true
+}
+
+// first is the frame that opens the watch: Current for a reader that is, the difference for one
+// whose version is still kept, else the whole node.
+func (w *Watch) first(newest store.Change) (Frame, bool) {
+	if newest.Kind == store.Deleted {
+		w.heldSince, w.heldGone = newest.Version, true
+		return Frame{Kind: Deleted, Version: newest.Version}, true
+	}
+	full := Frame{Kind: Full, Version: newest.Version, Node: newest.Node}
+	w.held, w.heldSince = newest.Node, newest.Version
+	switch {
+	case w.resume <= 0 || w.resume > newest.Version:
+		return full, true
+	case w.resume == newest.Version:
+		return Frame{Kind: Current, Version: newest.Version}, true
+	}
+	old, err := w.hub.nodes.At(w.ctx, w.path, w.resume)
+	if err != nil {
+		return full, true // no longer kept: the whole node says the same
+	}
+	p, ok := node.NodeDiff(old, newest.Node)
+	if !ok {
+		return full, true
+	}
+	return Frame{Kind: Patch, Version: newest.Version, BasedOn: w.resume, Patch: p}, true
+}

@@ -1,0 +1,220 @@
+package nodehub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// maxMany bounds the nodes of one CreateManyRequest.
+const maxMany = 10_000
+
+// opsKind is the kind of the operations hub. Its turns only start the work: many creates commit
+// together, and none waits behind another.
+func (s *Service) opsKind() *hub.Kind {
+	k := hub.NewKind("nodeops", hub.Limits{})
+	later(s, k, Create, budget.Commit, s.create)
+	later(s, k, CreateMany, budget.Delete, s.createMany)
+	later(s, k, Import, budget.Delete, s.importMany)
+	later(s, k, Delete, budget.Delete, s.delete)
+	return k
+}
+
+// later registers an operation that runs off the turn, at most maxOperations at once.
+func later[Req, Resp any](s *Service, k *hub.Kind, t *hub.Type[Req, Resp], w budget.Bound, f func(context.Context, Req) (Resp, error)) {
+	hub.HandleLater(k, t, func(d context.Context, _ *hub.Hub, r Req, reply hub.Reply[Resp]) error {
+		if s.running.Add(1) > maxOperations {
+			s.running.Add(-1)
+			return &message.Failure{Type: message.ShuttingDown, Reason: message.ReasonOverloaded, AnsweredBy: s.ops.Path(),
+				Message: fmt.Sprintf("%d operations are running; nothing was queued, try again later", maxOperations)}
+		}
+		ctx, cancel := s.bounded(d, w, t.Name())
+		s.mesh.Go(func() {
+			defer s.running.Add(-1)
+			defer cancel()
+			defer func() {
+				if r := recover(); r != nil {
+					s.log.Error("operation panicked", "operation", t.Name(), "panic", fmt.Sprint(r))
+					var none Resp
+					reply(none, &message.Failure{Type: message.Exception, Reason: message.ReasonPanic, AnsweredBy: s.ops.Path(), Message: "the operation panicked"})
+				}
+			}()
+			resp, err := f(ctx, r)
+			reply(resp, err)
+		})
+		return nil
+	})
+}
+
+// create writes one new node (data.md §1.4).
+func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, error) {
+	n := r.Node
+	if err := s.prepare(ctx, &n, false); err != nil {
+		return nil, err
+	}
+	if err := s.bootstrap(ctx, n); err != nil {
+		return nil, err
+	}
+	for attempt := 0; ; attempt++ {
+		last, err := s.lastVersion(ctx, n.Path)
+		if err != nil {
+			return nil, err
+		}
+		n.Version = last + 1 // above the tombstone: no two lives share a number
+		got, err := s.commit(ctx, store.Write{Op: store.OpCreate, Node: n, Origin: originOps})
+		var conflict *store.ConflictError
+		if errors.As(err, &conflict) && attempt < maxRemerge {
+			continue // another life began and ended meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.grantCreator(ctx, got)
+		return &NodeReply{Node: got, Created: true}, nil
+	}
+}
+
+// prepare checks a node that is to be created and stamps it.
+func (s *Service) prepare(ctx context.Context, n *node.Node, imported bool) error {
+	if n.Path.IsRoot() {
+		return &RuleError{Path: n.Path, Reason: "the root has no node"}
+	}
+	if err := s.permit(ctx, n.Path, access.Create); err != nil {
+		return err
+	}
+	if err := structure(n, imported); err != nil {
+		return err
+	}
+	if err := s.ownerExists(ctx, *n); err != nil {
+		return err
+	}
+	if err := s.validate(ctx, *n, nil); err != nil {
+		return err
+	}
+	if n.State == node.StateNew {
+		n.State = node.StateActive
+	}
+	now, who := s.stamp(), author(ctx)
+	n.CreatedAt, n.ModifiedAt, n.CreatedBy, n.ModifiedBy = now, now, who, who
+	return nil
+}
+
+// ownerExists refuses a satellite whose owner is not there.
+func (s *Service) ownerExists(ctx context.Context, n node.Node) error {
+	if !n.IsSatellite() || n.MainNode.IsRoot() {
+		return nil
+	}
+	_, err := s.store.Read(ctx, n.MainNode)
+	var missing *store.NotFoundError
+	if errors.As(err, &missing) {
+		return &RuleError{Path: n.Path, Reason: fmt.Sprintf("its main node '%s' does not exist", n.MainNode)}
+	}
+	return err
+}
+
+// lastVersion is the version of the path's tombstone, 0 for a path that never had a node, or
+// *store.ExistsError.
+func (s *Service) lastVersion(ctx context.Context, path node.Path) (int64, error) {
+	have, err := s.store.Read(ctx, path)
+	var missing *store.NotFoundError
+	switch {
+	case errors.As(err, &missing):
+		return missing.LastVersion, nil
+	case err != nil:
+		return 0, err
+	}
+	return 0, &store.ExistsError{Path: path, Version: have.Version}
+}
+
+// bootstrap provisions the partition of a node that owns one. The caller has been permitted to create
+// it.
+func (s *Service) bootstrap(ctx context.Context, n node.Node) error {
+	if n.Path.Depth() != 1 {
+		return nil
+	}
+	if _, err := s.lastVersion(ctx, n.Path); err != nil {
+		return err
+	}
+	return s.store.EnsurePartition(ctx, n.Path.Partition(), author(ctx))
+}
+
+// grantCreator makes the creator of a space its Admin, unless that is so already. The space stands
+// without it: a failure is logged, and an Admin of the root scope can mend it.
+func (s *Service) grantCreator(ctx context.Context, n node.Node) {
+	subject := SubjectOf(ctx)
+	if n.Path.Depth() != 1 || !ownsPartition(n.NodeType) || !subject.Authenticated() ||
+		s.access.Evaluator().Check(subject, n.Path, access.Administer) == access.Granted {
+		return
+	}
+	id, err := node.ParsePath(string(n.Path) + "/_Access/" + string(subject) + "_Access")
+	if err == nil {
+		system := message.WithIdentity(ctx, message.SystemIdentity())
+		_, err = s.create(system, &CreateRequest{Node: node.Node{Path: id, NodeType: node.TypeAccessAssignment, Name: string(subject) + " Access",
+			Content: assignment(string(subject), "Admin")}})
+	}
+	if err != nil {
+		s.log.Warn("the creator of a space was not made its Admin", "address", string(n.Path), "subject", string(subject), "error", err)
+	}
+}
+
+// createMany writes many nodes; each has its own outcome (data.md §1.4).
+func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*CreateManyReply, error) {
+	if len(r.Nodes) > maxMany {
+		return nil, &RuleError{Reason: fmt.Sprintf("at most %d nodes at once, not %d", maxMany, len(r.Nodes))}
+	}
+	out := make([]Outcome, len(r.Nodes))
+	seen := map[node.Path]bool{}
+	var writes []store.Write
+	var at []int
+	for i, n := range r.Nodes {
+		out[i].Path = n.Path
+		err := s.prepareMany(ctx, &n, seen)
+		if err == nil {
+			n.Version, err = s.lastVersion(ctx, n.Path)
+			n.Version++
+		}
+		if err == nil {
+			err = s.guards.check(n.Path)
+		}
+		if err != nil {
+			out[i].Err = err
+			continue
+		}
+		seen[n.Path] = true
+		writes, at = append(writes, store.Write{Op: store.OpCreate, Node: n, Origin: originOps}), append(at, i)
+	}
+	results, err := s.committer.SubmitBulk(ctx, writes)
+	if err != nil {
+		return nil, waited(err)
+	}
+	for j, res := range results {
+		out[at[j]].Err, out[at[j]].Version = res.Err, res.Node.Version
+	}
+	return &CreateManyReply{Outcomes: out}, nil
+}
+
+// prepareMany is prepare for one of many: no assignments, no partitions, no path twice.
+func (s *Service) prepareMany(ctx context.Context, n *node.Node, seen map[node.Path]bool) error {
+	if seen[n.Path] {
+		return store.ErrBatchDuplicate
+	}
+	if n.NodeType == node.TypeAccessAssignment {
+		return &RuleError{Path: n.Path, Reason: "assignments are created one by one"}
+	}
+	if n.Path.Depth() == 1 {
+		return &RuleError{Path: n.Path, Reason: "spaces are created one by one"}
+	}
+	return s.prepare(ctx, n, false)
+}
+
+// assignment is the content of an access assignment.
+func assignment(subject, role string) node.Content {
+	return node.RawContent(fmt.Sprintf(`{"$type":"AccessAssignment","accessObject":%s,"roles":[{"role":%s}]}`, quote(subject), quote(role)))
+}

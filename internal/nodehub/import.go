@@ -1,0 +1,133 @@
+package nodehub
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// importMany writes a chunk of an import. It does not go through the hubs of the nodes: the store's
+// compare-and-set decides, and live hubs take the change from the feed before the importer is answered.
+func (s *Service) importMany(ctx context.Context, r *ImportRequest) (*CreateManyReply, error) {
+	if len(r.Nodes) > maxMany {
+		return nil, &RuleError{Reason: "a chunk of an import is too large"}
+	}
+	out := make([]Outcome, len(r.Nodes))
+	todo := make([]int, 0, len(r.Nodes))
+	seen := make(map[node.Path]bool, len(r.Nodes))
+	for i, n := range r.Nodes {
+		out[i].Path = n.Path
+		if seen[n.Path] {
+			out[i].Err = store.ErrBatchDuplicate
+			continue
+		}
+		seen[n.Path] = true
+		todo = append(todo, i)
+	}
+	tombs := map[node.Path]int64{}
+	for attempt := 0; len(todo) > 0; attempt++ {
+		again, err := s.importOnce(ctx, r.Nodes, todo, out, tombs, attempt == maxRemerge)
+		if err != nil {
+			return nil, err
+		}
+		todo = again
+	}
+	return &CreateManyReply{Outcomes: out}, nil
+}
+
+// importOnce tries the nodes at the given places and returns those that met another write.
+func (s *Service) importOnce(ctx context.Context, nodes []node.Node, todo []int, out []Outcome, tombs map[node.Path]int64, last bool) (again []int, err error) {
+	paths := make([]node.Path, len(todo))
+	for j, i := range todo {
+		paths[j] = nodes[i].Path
+	}
+	rows, err := s.store.ReadMany(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	have := make(map[node.Path]node.Node, len(rows))
+	for _, n := range rows {
+		have[n.Path] = n
+	}
+	var writes []store.Write
+	var at []int
+	var releases []func()
+	defer func() { each(releases) }()
+	for _, i := range todo {
+		w, same, err := s.importWrite(ctx, nodes[i], have, tombs)
+		if err == nil && !same {
+			var release func()
+			if release, err = s.access.Admit(access.Change{Path: w.Node.Path, Version: w.Node.Version, Node: w.Node}); err == nil {
+				releases = append(releases, release)
+			}
+		}
+		switch {
+		case err != nil:
+			out[i].Err = err
+		case same:
+			out[i].Same, out[i].Version = true, have[nodes[i].Path].Version
+		default:
+			writes, at = append(writes, w), append(at, i)
+		}
+	}
+	results, err := s.committer.SubmitBulk(ctx, writes)
+	if err != nil {
+		return nil, waited(err)
+	}
+	for j, res := range results {
+		i := at[j]
+		var conflict *store.ConflictError
+		var exists *store.ExistsError
+		switch {
+		case errors.As(res.Err, &conflict) && !last:
+			tombs[nodes[i].Path] = conflict.Actual
+			again = append(again, i)
+		case errors.As(res.Err, &exists) && exists.Other == "" && !last:
+			again = append(again, i)
+		default:
+			out[i].Err, out[i].Version = res.Err, res.Node.Version
+		}
+	}
+	return again, nil
+}
+
+// importWrite is the write of one node of an import; same tells that none is needed.
+func (s *Service) importWrite(ctx context.Context, n node.Node, have map[node.Path]node.Node, tombs map[node.Path]int64) (w store.Write, same bool, err error) {
+	if err := s.guards.check(n.Path); err != nil {
+		return w, false, err
+	}
+	cur, exists := have[n.Path]
+	if !exists {
+		if err := s.prepare(ctx, &n, true); err != nil {
+			return w, false, err
+		}
+		if n.Path.Depth() == 1 {
+			if err := s.store.EnsurePartition(ctx, n.Path.Partition(), author(ctx)); err != nil {
+				return w, false, err
+			}
+		}
+		n.Version = tombs[n.Path] + 1
+		return store.Write{Op: store.OpCreate, Node: n, Origin: originOps}, false, nil
+	}
+	if err := s.permit(ctx, n.Path, access.Update); err != nil {
+		return w, false, err
+	}
+	if err := structure(&n, true); err != nil {
+		return w, false, err
+	}
+	next := cur.WithWritable(n)
+	if next.State == node.StateNew {
+		next.State = cur.State
+	}
+	if next.SameAs(cur) {
+		return w, true, nil
+	}
+	if err := s.validate(ctx, next, &cur); err != nil {
+		return w, false, err
+	}
+	next.Version, next.ModifiedAt, next.ModifiedBy = cur.Version+1, s.stamp(), author(ctx)
+	return store.Write{Op: store.OpUpdate, Node: next, Expected: cur.Version, Origin: originOps}, false, nil
+}

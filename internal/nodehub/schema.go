@@ -1,0 +1,220 @@
+package nodehub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// maxSchemas bounds the compiled schemas that are kept.
+const maxSchemas = 1024
+
+// SchemaError says that a content does not fit the JSON Schema of its type, or that the schema itself
+// is unusable.
+type SchemaError struct {
+	NodeType string
+	Reason   string
+	Broken   bool // the schema is at fault, not the content
+}
+
+func (e *SchemaError) Error() string {
+	if e.Broken {
+		return fmt.Sprintf("the schema of type '%s' cannot be used: %s", e.NodeType, e.Reason)
+	}
+	return fmt.Sprintf("the content does not fit type '%s': %s", e.NodeType, e.Reason)
+}
+
+// TypeError says that a node's type is not known.
+type TypeError struct{ NodeType string }
+
+func (e *TypeError) Error() string {
+	return fmt.Sprintf("type '%s' is not known: create a node of type NodeType at that path first, or leave nodeType empty", e.NodeType)
+}
+
+// types knows the node types: built in, registered by the program, or nodes of type NodeType. Compiled
+// schemas are kept by path and version of the type node and dropped when it changes.
+type types struct {
+	rows interface {
+		Read(ctx context.Context, path node.Path) (node.Node, error)
+	}
+	mu         sync.RWMutex
+	registered map[string]bool
+	known      map[string]*typeInfo
+	epoch      uint64
+}
+
+type typeInfo struct {
+	schema *jsonschema.Schema // nil: any content
+	err    error
+}
+
+func newTypes(rows interface {
+	Read(ctx context.Context, path node.Path) (node.Node, error)
+}) *types {
+	t := &types{rows: rows, registered: map[string]bool{}, known: map[string]*typeInfo{}}
+	for _, name := range []string{node.TypeSpace, node.TypeUser, node.TypeNodeType, node.TypeMarkdown, node.TypeAccessAssignment, node.TypeActivity, TypeCollection} {
+		t.registered[name] = true
+	}
+	return t
+}
+
+func (t *types) register(name string) {
+	t.mu.Lock()
+	t.registered[name] = true
+	t.mu.Unlock()
+}
+
+// resolve returns what is known of a type, or *TypeError.
+func (t *types) resolve(ctx context.Context, name string) (*typeInfo, error) {
+	if name == "" {
+		return &typeInfo{}, nil
+	}
+	t.mu.RLock()
+	known, registered, epoch := t.known[name], t.registered[name], t.epoch
+	t.mu.RUnlock()
+	if known != nil {
+		return known, known.err
+	}
+	info := &typeInfo{}
+	path, err := node.ParsePath(name)
+	if err != nil {
+		if registered {
+			return info, nil
+		}
+		return nil, &TypeError{NodeType: name}
+	}
+	n, err := t.rows.Read(ctx, path)
+	var missing *store.NotFoundError
+	switch {
+	case errors.As(err, &missing):
+		if !registered {
+			return nil, &TypeError{NodeType: name} // a miss is not kept
+		}
+		return info, nil
+	case err != nil:
+		return nil, err
+	case n.NodeType != node.TypeNodeType && !registered:
+		return nil, &TypeError{NodeType: name}
+	}
+	info.schema, info.err = compileSchema(n)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.epoch == epoch {
+		if len(t.known) >= maxSchemas {
+			clear(t.known)
+		}
+		t.known[name] = info
+	}
+	return info, info.err
+}
+
+// changed drops what a change may have altered.
+func (t *types) changed(c store.Change) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.known[string(c.Path)]; ok || c.Node.NodeType == node.TypeNodeType {
+		t.epoch++
+		delete(t.known, string(c.Path))
+	}
+}
+
+// compileSchema compiles the "schema" member of a type node's content; none is no restriction.
+func compileSchema(n node.Node) (*jsonschema.Schema, error) {
+	broken := func(err error) error {
+		return &SchemaError{NodeType: string(n.Path), Reason: oneLine(err.Error()), Broken: true}
+	}
+	var content struct {
+		Schema jsonRaw `json:"schema"`
+	}
+	if err := n.Content.Decode(&content); err != nil || len(content.Schema) == 0 {
+		return nil, nil
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(content.Schema)))
+	if err != nil {
+		return nil, broken(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(noLoader{})
+	const at = "node:schema"
+	if err := c.AddResource(at, doc); err != nil {
+		return nil, broken(err)
+	}
+	s, err := c.Compile(at)
+	if err != nil {
+		return nil, broken(err)
+	}
+	return s, nil
+}
+
+// jsonRaw is raw JSON text.
+type jsonRaw []byte
+
+func (r *jsonRaw) UnmarshalJSON(b []byte) error {
+	if string(b) != "null" {
+		*r = append((*r)[:0], b...)
+	}
+	return nil
+}
+
+// noLoader refuses references to anything outside the schema: a write must not make the server read
+// files or open connections.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("a schema may not refer to '%s', outside itself", url)
+}
+
+// check validates a content against its type.
+func (t *types) check(ctx context.Context, n node.Node) error {
+	info, err := t.resolve(ctx, n.NodeType)
+	if err != nil {
+		return err
+	}
+	if info.schema == nil {
+		return nil
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(n.Content.String()))
+	if err != nil {
+		return &SchemaError{NodeType: n.NodeType, Reason: oneLine(err.Error())}
+	}
+	if err := info.schema.Validate(doc); err != nil {
+		return &SchemaError{NodeType: n.NodeType, Reason: describe(err)}
+	}
+	return nil
+}
+
+// describe names the first places where a content does not fit.
+func describe(err error) string {
+	var v *jsonschema.ValidationError
+	if !errors.As(err, &v) {
+		return oneLine(err.Error())
+	}
+	var out []string
+	var walk func(e *jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		if len(out) == 5 {
+			return
+		}
+		if len(e.Causes) == 0 {
+			text := oneLine(e.Error())
+			if i := strings.LastIndex(text, "at '"); i >= 0 {
+				text = text[i:]
+			}
+			out = append(out, text)
+		}
+		for _, c := range e.Causes {
+			walk(c)
+		}
+	}
+	walk(v)
+	return strings.Join(out, "; ")
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,191 @@
+package nodehub
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/address"
+	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+const (
+	// idleAfter is how long a node hub may be unused before it retires.
+	idleAfter = 5 * time.Minute
+	// defaultCache is the size of the content cache in bytes.
+	defaultCache = 64 << 20
+	// maxOperations bounds the creates and deletes that run at once; more are refused.
+	maxOperations = 512
+	// maxRemerge is how often a write without a condition is merged again over a newer version.
+	maxRemerge = 3
+
+	originHub = "hub" // of writes that a node hub made itself
+	originOps = "ops" // of writes by the operations hub
+)
+
+// Committer commits writes in groups. A store.Committer does.
+type Committer interface {
+	Submit(ctx context.Context, w store.Write) (store.Result, error)
+	SubmitBulk(ctx context.Context, ws []store.Write) ([]store.Result, error)
+}
+
+// Options configure a service.
+type Options struct {
+	Mesh      *hub.Mesh
+	Store     store.Store
+	Committer Committer
+	Access    *access.Index
+	Limits    node.Limits
+	CacheSize int           // of contents over 1 KiB, in bytes; default 64 MiB
+	Idle      time.Duration // of node hubs; default 5 minutes
+	Logger    *slog.Logger
+	// StartDelay, when set, delays the start of a node's hub; for tests of slow starts.
+	StartDelay func(path node.Path) time.Duration
+	// Validators check writes of a node type beyond its schema, by type.
+	Validators map[string]Validator
+	// Types are registered node types: kinds whose handlers are added to those of every node.
+	Types map[string]func(k *hub.Kind)
+}
+
+// Validator checks a write of one node type: before is nil at creation. ctx carries the writer. It runs
+// on the node's turn and must not ask or block.
+type Validator func(ctx context.Context, before *node.Node, after node.Node) error
+
+// Service owns the kinds of node hubs and the process hubs for node operations and reads.
+type Service struct {
+	mesh      *hub.Mesh
+	store     store.Store
+	committer Committer
+	access    *access.Index
+	limits    node.Limits
+	log       *slog.Logger
+	cache     *contentCache
+	guards    *guards
+	types     *types
+	content   *collections
+	delay     func(path node.Path) time.Duration
+	check     map[string]Validator
+
+	kind  *hub.Kind            // of nodes whose type has no handlers of its own
+	kinds map[string]*hub.Kind // by node type
+	ops   *hub.Hub
+	reads *hub.Hub
+
+	running atomic.Int64 // operations under way
+}
+
+// New starts the process hubs of a service.
+func New(o Options) (*Service, error) {
+	if o.CacheSize <= 0 {
+		o.CacheSize = defaultCache
+	}
+	if o.Idle <= 0 {
+		o.Idle = idleAfter
+	}
+	if o.Limits == (node.Limits{}) {
+		o.Limits = node.DefaultLimits
+	}
+	if o.Logger == nil {
+		o.Logger = o.Mesh.Logger()
+	}
+	s := &Service{
+		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators,
+		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store), content: newCollections(), kinds: map[string]*hub.Kind{},
+	}
+	s.kind = s.newKind("node", o.Idle)
+	for name, add := range o.Types {
+		s.types.register(name)
+		k := s.newKind("node:"+name, o.Idle)
+		add(k)
+		s.kinds[name] = k
+	}
+	var err error
+	if s.ops, err = o.Mesh.Start(address.Of("portal/nodeops-"+o.Mesh.ID()), s.opsKind(), nil); err != nil {
+		return nil, err
+	}
+	// No handlers: whatever is asked in its name is answered straight to its slot (edge.md CR-6).
+	if s.reads, err = o.Mesh.Start(address.Of("portal/reads-"+o.Mesh.ID()), hub.NewKind("reads", hub.Limits{}), nil); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Reads is the process hub in whose name the edge reads.
+func (s *Service) Reads() *hub.Hub { return s.reads }
+
+// Operations is the process hub that creates and deletes.
+func (s *Service) Operations() *hub.Hub { return s.ops }
+
+// newKind is the kind of node hubs.
+func (s *Service) newKind(name string, idle time.Duration) *hub.Kind {
+	k := hub.NewKind(name, hub.Limits{})
+	k.Idle = idle
+	k.EndOnFailedStart = true
+	k.AddInitialiser("delayed start", s.delayStart)
+	hub.HandleQuick(k, Get, s.get)
+	hub.HandleQuick(k, Collections, s.collections)
+	hub.HandleQuick(k, hub.Ping, func(context.Context, *hub.Hub, *hub.PingRequest) (*hub.Pong, error) { return &hub.Pong{}, nil })
+	hub.Handle(k, Patch, s.patch)
+	hub.Handle(k, Put, s.put)
+	hub.Handle(k, changedType, s.takeChange)
+	hub.Handle(k, refreshType, s.refreshRow)
+	return k
+}
+
+func (s *Service) delayStart(ctx context.Context, h *hub.Hub) error {
+	t := time.NewTimer(s.delay(node.Path(h.Path())))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		// What was written while the start was delayed.
+		n, err := s.store.Read(ctx, node.Path(h.Path()))
+		if err != nil {
+			return err
+		}
+		h.State().(*state).set(s.cache, n)
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// StartNode starts the hub of a node with the row that was read to find it.
+func (s *Service) StartNode(n node.Node, first []*hub.Delivery) (*hub.Hub, error) {
+	k := s.kinds[n.NodeType]
+	if k == nil {
+		k = s.kind
+	}
+	st := &state{service: s}
+	st.set(s.cache, n)
+	ready := s.delay == nil || s.delay(n.Path) <= 0
+	s.log.Debug("[ACTIVATE]", "address", string(n.Path), "version", n.Version)
+	return s.mesh.StartReady(address.Of(string(n.Path)), k, st, ready, first...)
+}
+
+// Refresh makes the hub at a path, if there is one, read its row again.
+func (s *Service) Refresh(path node.Path) {
+	if h := s.mesh.Find(string(path)); h != nil {
+		_ = refreshType.PostHub(message.WithIdentity(context.Background(), message.SystemIdentity()), h, &refresh{}) // a hub that is going down needs no refresh
+	}
+}
+
+// Changed takes a committed change from the store's feed: it tells the hub at the path, unless that
+// hub wrote it. It runs on the committing goroutine and does not wait.
+func (s *Service) Changed(c store.Change) {
+	s.types.changed(c)
+	s.content.apply(c.Node, c.Version, c.Kind == store.Deleted)
+	if c.Kind == store.Deleted {
+		s.cache.drop(c.Path)
+	}
+	if c.Origin == originHub {
+		return
+	}
+	if h := s.mesh.Find(string(c.Path)); h != nil {
+		_ = changedType.PostHub(message.WithIdentity(context.Background(), message.SystemIdentity()), h, &changed{c}) // a hub that is going down reads the row anew when it comes back
+	}
+}

@@ -1,0 +1,111 @@
+package nodehub
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// state is what a node hub holds: its row. Content over inlineContent lives in the cache.
+type state struct {
+	service *Service
+	node    node.Node
+	away    bool // the content is in the cache, or in the store
+	stale   bool // the row may be older than the store's: read it before the next use
+	gone    bool // the node was deleted
+}
+
+// set takes a row.
+func (st *state) set(cache *contentCache, n node.Node) {
+	st.stale, st.gone = false, false
+	st.away = n.Content.Len() > inlineContent
+	if st.away {
+		cache.put(n.Path, n.Version, n.Content)
+		n.Content = node.Content{}
+	}
+	st.node = n
+}
+
+// full returns the node with its content, and false when the store has to be asked.
+func (st *state) full(cache *contentCache) (node.Node, bool) {
+	if st.stale || st.gone {
+		return node.Node{}, false
+	}
+	if !st.away {
+		return st.node, true
+	}
+	c, ok := cache.get(st.node.Path, st.node.Version)
+	n := st.node
+	n.Content = c
+	return n, ok
+}
+
+// current returns the node on its hub's turn, reading the row where it must.
+func (s *Service) current(ctx context.Context, h *hub.Hub) (node.Node, error) {
+	st := h.State().(*state)
+	if n, ok := st.full(s.cache); ok {
+		return n, nil
+	}
+	path := node.Path(h.Path())
+	if st.gone {
+		return node.Node{}, &store.NotFoundError{Path: path}
+	}
+	if hub.InQuickTurn(ctx) {
+		return node.Node{}, hub.ErrNotQuick
+	}
+	return s.reload(ctx, h)
+}
+
+// reload reads the row. A row that is gone ends the hub.
+func (s *Service) reload(ctx context.Context, h *hub.Hub) (node.Node, error) {
+	st := h.State().(*state)
+	path := node.Path(h.Path())
+	bound, cancel := s.mesh.Bounds().Context(context.WithoutCancel(ctx), budget.StoreRead, "read '"+h.Path()+"'")
+	defer cancel()
+	n, err := s.store.Read(bound, path)
+	var missing *store.NotFoundError
+	if errors.As(err, &missing) {
+		st.gone = true
+		h.Dispose()
+	}
+	if err != nil {
+		return node.Node{}, err
+	}
+	// data.md §1.3.4: an external row counts when it is newer; an equal one passes.
+	if n.Version >= st.node.Version || st.stale {
+		st.set(s.cache, n)
+	}
+	return n, nil
+}
+
+// takeChange applies a change that somebody else has committed.
+func (s *Service) takeChange(_ context.Context, h *hub.Hub, m *changed) (*hub.None, error) {
+	st := h.State().(*state)
+	c := m.change
+	if c.Version <= st.node.Version && !st.stale {
+		return nil, nil // an echo, or older than what is held
+	}
+	if c.Kind == store.Deleted {
+		st.gone = true
+		h.Dispose()
+		return nil, nil
+	}
+	st.set(s.cache, c.Node)
+	return nil, nil
+}
+
+func (s *Service) refreshRow(ctx context.Context, h *hub.Hub, _ *refresh) (*hub.None, error) {
+	_, err := s.reload(ctx, h)
+	var missing *store.NotFoundError
+	if errors.As(err, &missing) {
+		return nil, nil
+	}
+	if err != nil {
+		h.State().(*state).stale = true
+	}
+	return nil, nil
+}

@@ -1,0 +1,99 @@
+package nodehub
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hubmesh/hubmesh/internal/node"
+)
+
+// RuleError says that a node breaks a structural rule; it binds everybody.
+type RuleError struct {
+	Path   node.Path
+	Reason string
+}
+
+func (e *RuleError) Error() string { return fmt.Sprintf("'%s': %s", e.Path, e.Reason) }
+
+const activityKind = "_Activity"
+
+// ownsPartition tells whether nodes of a type may stand at the top level.
+func ownsPartition(nodeType string) bool {
+	switch nodeType {
+	case node.TypeSpace, node.TypeUser, node.TypeNodeType:
+		return true
+	}
+	return false
+}
+
+// structure checks the rules of data.md §1.2 that need nothing but the node, and sets its main node.
+func structure(n *node.Node, imported bool) error {
+	refuse := func(format string, args ...any) error {
+		return &RuleError{Path: n.Path, Reason: fmt.Sprintf(format, args...)}
+	}
+	owner, kind, satellite := n.Path.Satellite()
+	scope, assignment := n.Path.Scope()
+	if satellite && kind == "_Access" && !assignment {
+		return refuse("only assignments stand in _Access, one level below it")
+	}
+	if satellite && owner.IsRoot() && !assignment {
+		return refuse("a top-level satellite has no owner")
+	}
+	if n.NodeType == node.TypeAccessAssignment && !assignment {
+		return refuse("an AccessAssignment stands at {scope}/_Access/{subject}_Access")
+	}
+	if assignment && n.NodeType != node.TypeAccessAssignment {
+		return refuse("only nodes of type AccessAssignment stand in _Access")
+	}
+	if n.NodeType == node.TypeActivity && (!satellite || kind != activityKind) {
+		return refuse("an Activity stands in the _Activity of its main node")
+	}
+	main := n.Path.Main()
+	if assignment {
+		main = scope
+	}
+	switch {
+	case satellite && n.MainNode != "" && n.MainNode != main && string(n.MainNode) != main.ID():
+		return refuse("its main node is '%s' by its path, not '%s'", main, n.MainNode)
+	case satellite, n.MainNode == "":
+		n.MainNode = main
+	}
+	if !imported {
+		if n.NodeType == "" && n.Content.IsZero() {
+			return refuse("a node needs a nodeType or a content")
+		}
+		if n.Path.Depth() == 1 && !ownsPartition(n.NodeType) {
+			return refuse("at the top level stand only nodes that own a partition: of type Space, User or NodeType, not '%s'", n.NodeType)
+		}
+	}
+	for s := range n.Path.Segments() {
+		if strings.TrimSpace(s) == "" {
+			return refuse("an empty segment")
+		}
+	}
+	return nil
+}
+
+// validate checks a node that is about to be written. Before is what it replaces; nil at creation.
+func (s *Service) validate(ctx context.Context, n node.Node, before *node.Node) error {
+	if err := n.Check(s.limits); err != nil {
+		return err
+	}
+	if before != nil {
+		if n.NodeType != before.NodeType {
+			if _, kind, ok := n.Path.Satellite(); ok && kind == "_Access" {
+				return &RuleError{Path: n.Path, Reason: "only nodes of type AccessAssignment stand in _Access"}
+			}
+		}
+		if n.IsSatellite() != before.IsSatellite() || (n.IsSatellite() && n.MainNode != before.MainNode) {
+			return &RuleError{Path: n.Path, Reason: fmt.Sprintf("its main node is '%s' and does not change", before.MainNode)}
+		}
+	}
+	if v := s.check[n.NodeType]; v != nil {
+		if err := v(ctx, before, n); err != nil {
+			return err
+		}
+	}
+	return s.types.check(ctx, n)
+}

@@ -1,0 +1,145 @@
+package nodehub
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// get answers the node.
+func (s *Service) get(ctx context.Context, h *hub.Hub, _ *GetRequest) (*NodeReply, error) {
+	if err := s.permit(ctx, node.Path(h.Path()), access.Read); err != nil {
+		return nil, err
+	}
+	n, err := s.current(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	return &NodeReply{Node: n}, nil
+}
+
+// patch merges a patch over the node.
+func (s *Service) patch(ctx context.Context, h *hub.Hub, r *PatchRequest) (*NodeReply, error) {
+	return s.update(ctx, h, r.If, func(cur node.Node) (node.Node, error) {
+		return node.ApplyPatch(cur, []byte(r.Patch), s.limits)
+	})
+}
+
+// put replaces the writable fields of the node.
+func (s *Service) put(ctx context.Context, h *hub.Hub, r *PutRequest) (*NodeReply, error) {
+	return s.update(ctx, h, r.If, func(cur node.Node) (node.Node, error) {
+		next := cur.WithWritable(r.Node)
+		if next.MainNode == "" {
+			next.MainNode = cur.MainNode
+		}
+		return next, nil
+	})
+}
+
+// update is the one write path of an existing node, on its hub's turn: compute, prove the change, mint
+// the version, commit, and only then answer. A write that meets a newer version is computed again over
+// it, unless the caller named a version.
+func (s *Service) update(ctx context.Context, h *hub.Hub, cond Condition, change func(node.Node) (node.Node, error)) (*NodeReply, error) {
+	path := node.Path(h.Path())
+	if err := s.permit(ctx, path, access.Update); err != nil {
+		return nil, err
+	}
+	st := h.State().(*state)
+	for attempt := 0; ; attempt++ {
+		cur, err := s.current(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		if cond.Absent {
+			return nil, &store.ExistsError{Path: path, Version: cur.Version}
+		}
+		if cond.Version != 0 && cond.Version != cur.Version {
+			return nil, &store.ConflictError{Path: path, Expected: cond.Version, Actual: cur.Version}
+		}
+		next, err := change(cur)
+		if err != nil {
+			return nil, err
+		}
+		if next.SameAs(cur) {
+			return &NodeReply{Node: cur}, nil // data.md §1.3.1: a version only on a proven change
+		}
+		if err := s.validate(ctx, next, &cur); err != nil {
+			return nil, err
+		}
+		next.Version = cur.Version + 1
+		next.ModifiedAt, next.ModifiedBy = s.stamp(), author(ctx)
+		got, err := s.commit(ctx, store.Write{Op: store.OpUpdate, Node: next, Expected: cur.Version, Origin: originHub})
+		var conflict *store.ConflictError
+		var missing *store.NotFoundError
+		switch {
+		case err == nil:
+			st.set(s.cache, got)
+			return &NodeReply{Node: got}, nil
+		case errors.As(err, &missing):
+			st.gone = true
+			h.Dispose()
+			return nil, err
+		case errors.As(err, &conflict):
+			st.stale = true
+			if cond.Version != 0 || attempt == maxRemerge {
+				return nil, err
+			}
+		default:
+			// The outcome may be unknown: what is held may be old.
+			st.stale = true
+			return nil, err
+		}
+	}
+}
+
+// commit submits one write and waits for it. The wait ends with the caller's budget, the work does not.
+func (s *Service) commit(ctx context.Context, w store.Write) (node.Node, error) {
+	if err := s.guards.check(w.Node.Path); err != nil && w.Op != store.OpDelete {
+		return node.Node{}, err
+	}
+	release, err := s.access.Admit(access.Change{Path: w.Node.Path, Version: w.Node.Version, Deleted: w.Op == store.OpDelete, Node: w.Node})
+	if err != nil {
+		return node.Node{}, err
+	}
+	defer release()
+	res, err := s.committer.Submit(ctx, w)
+	if err == nil {
+		err = res.Err
+	}
+	return res.Node, waited(err)
+}
+
+// waited turns the end of a caller's wait into what it means: the write may still be made.
+func waited(err error) error {
+	var unknown *store.OutcomeUnknownError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	return &message.Failure{Type: message.ShuttingDown, Reason: message.ReasonBudget, OutcomeUnknown: true,
+		Message: "the commit was not answered in time; the write may have been made: read the node before trying again", Cause: err}
+}
+
+// stamp is the time of a write.
+func (s *Service) stamp() time.Time { return node.Stamp(time.Now()) }
+
+// author is who a write is by: the caller, never a name in the request (edge.md §2.3).
+func author(ctx context.Context) string {
+	if id := message.IdentityFrom(ctx); id != nil {
+		return id.Subject
+	}
+	return message.SubjectAnonymous
+}
+
+// bounded returns a context for work of the operations hub: the caller's identity, the service's own
+// bound, ended with the mesh.
+func (s *Service) bounded(d context.Context, w budget.Bound, what string) (context.Context, context.CancelFunc) {
+	ctx, cancel := s.mesh.Bounds().Context(s.mesh.Context(), w, what)
+	return message.WithIdentity(ctx, message.IdentityFrom(d)), cancel
+}

@@ -1,0 +1,380 @@
+package nodehub_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/nodehub"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// data §1.3.1
+func TestAVersionIsMintedOnlyOnAProvenChange(t *testing.T) {
+	r := newRig(t)
+	if n := r.create("acme/a", "", `{"x":1,"y":{"z":2}}`); n.Version != 1 {
+		t.Fatalf("created at %d", n.Version)
+	}
+	if n := r.patch("acme/a", `{"content":{"y":{"z":2}}}`); n.Version != 1 {
+		t.Fatalf("an empty change minted %d", n.Version)
+	}
+	if n := r.patch("acme/a", `{"content":{"x":2}}`); n.Version != 2 || n.ModifiedBy != "root" {
+		t.Fatalf("%d by %s", n.Version, n.ModifiedBy)
+	}
+	if n := r.get("acme/a"); member(t, n, "x") != 2.0 || member(t, n, "y") == nil {
+		t.Fatal(n.Content)
+	}
+}
+
+// data §1.3.2
+func TestAPatchCannotSteerTheVersionOrTheStamps(t *testing.T) {
+	r := newRig(t)
+	made := r.create("acme/a", "", `{}`)
+	n := r.patch("acme/a", `{"version":900,"createdBy":"eve","lastModifiedBy":"eve","name":"A"}`)
+	if n.Version != 2 || n.CreatedBy != "root" || n.ModifiedBy != "root" || !n.CreatedAt.Equal(made.CreatedAt) {
+		t.Fatalf("%+v", n)
+	}
+}
+
+// data §1.3.6
+func TestAStaleConditionIsATypedConflictAndWritesNothing(t *testing.T) {
+	r := newRig(t)
+	r.create("acme/a", "", `{"x":1}`)
+	r.patch("acme/a", `{"content":{"x":2}}`)
+	_, err := r.c.Patch(r.root, "acme/a", []byte(`{"content":{"x":9}}`), nodehub.Condition{Version: 1})
+	if c := wantErr[*store.ConflictError](t, err); c.Actual != 2 || c.Expected != 1 {
+		t.Fatalf("%+v", c)
+	}
+	if n := r.get("acme/a"); n.Version != 2 {
+		t.Fatal(n.Version)
+	}
+	_, _, err = r.c.Put(r.root, node.Node{Path: "acme/a", Content: node.RawContent(`{}`)}, nodehub.Condition{Absent: true})
+	wantErr[*store.ExistsError](t, err)
+}
+
+// data §1.3
+func TestManyWritersOfOneNodeGiveContiguousVersionsAndLoseNoWrite(t *testing.T) {
+	r := newRig(t)
+	r.create("acme/a", "", `{}`)
+	var wg sync.WaitGroup
+	for w := range 16 {
+		wg.Go(func() {
+			for i := range 20 {
+				if _, err := r.c.Patch(r.root, "acme/a", fmt.Appendf(nil, `{"content":{"w%d":%d}}`, w, i+1), nodehub.Condition{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	n := r.get("acme/a")
+	if n.Version != 1+16*20 {
+		t.Fatalf("version %d", n.Version)
+	}
+	for w := range 16 {
+		if member(t, n, fmt.Sprintf("w%d", w)) != 20.0 {
+			t.Fatalf("writer %d: %v", w, member(t, n, fmt.Sprintf("w%d", w)))
+		}
+	}
+	var want []string
+	for v := range 1 + 16*20 {
+		want = append(want, fmt.Sprint(v+1))
+	}
+	if got := r.versions("acme/a"); got != strings.Join(want, " ") {
+		t.Fatal(got)
+	}
+}
+
+// data §1.3.4
+// messaging §1.12
+func TestALiveHubTakesAForeignCommitBeforeTheForeignWriterIsAnswered(t *testing.T) {
+	r := newRig(t)
+	r.create("acme/a", "", `{"x":1}`)
+	n := r.get("acme/a") // the hub is live now
+	n.Content, n.Version = node.RawContent(`{"x":7}`), 2
+	res, err := r.commit.Submit(context.Background(), store.Write{Op: store.OpUpdate, Node: n, Expected: 1, Origin: "elsewhere"})
+	if err != nil || res.Err != nil {
+		t.Fatal(err, res.Err)
+	}
+	if got := r.get("acme/a"); got.Version != 2 || member(t, got, "x") != 7.0 {
+		t.Fatalf("%d %v", got.Version, got.Content)
+	}
+	if got := r.patch("acme/a", `{"content":{"y":1}}`); got.Version != 3 || member(t, got, "x") != 7.0 {
+		t.Fatalf("%d %v", got.Version, got.Content)
+	}
+}
+
+// data §1.3.4
+func TestAWriteThatMeetsANewerVersionIsMergedAgainOverIt(t *testing.T) {
+	r := newRig(t)
+	r.create("acme/a", "", `{"x":1}`)
+	r.get("acme/a")
+	first := true
+	r.store.hook(nil, func(batch []store.Write) {
+		if batch[0].Node.Path != "acme/a" || !first {
+			return
+		}
+		first = false
+		// Somebody else commits between the merge and the commit.
+		n := batch[0].Node
+		n.Content = node.RawContent(`{"x":1,"foreign":true}`)
+		if res, err := r.store.Store.Commit(context.Background(), []store.Write{{Op: store.OpUpdate, Node: n, Expected: 1, Origin: "elsewhere"}}); err != nil || res[0].Err != nil {
+			t.Error(err, res)
+		}
+	})
+	n := r.patch("acme/a", `{"content":{"mine":true}}`)
+	if n.Version != 3 || member(t, n, "foreign") != true || member(t, n, "mine") != true {
+		t.Fatalf("%d %v", n.Version, n.Content)
+	}
+}
+
+// data §1.4
+func TestDeletingAndCreatingAgainContinuesTheVersions(t *testing.T) {
+	r := newRig(t)
+	r.create("acme/a", "", `{"life":1}`)
+	r.patch("acme/a", `{"name":"A"}`)
+	reply, err := r.c.Delete(r.root, "acme/a", false, nodehub.Condition{})
+	if err != nil || reply.Deleted != 1 || reply.Version != 3 {
+		t.Fatalf("%+v %v", reply, err)
+	}
+	for range 50 { // no window in which the old life answers
+		if _, err := r.c.Get(r.root, "acme/a"); err == nil {
+			t.Fatal("a deleted node answers")
+		}
+		if n := r.create("acme/a", "", `{"life":2}`); r.get("acme/a").Version != n.Version {
+			t.Fatal("the old life answers for the new one")
+		}
+		if _, err := r.c.Delete(r.root, "acme/a", false, nodehub.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := r.create("acme/a", "", `{"life":3}`)
+	if n.Version != 104 || n.Name != "" {
+		t.Fatalf("%d %q", n.Version, n.Name)
+	}
+}
+
+// data §1.4
+func TestADeleteNeedsRecursionForChildrenAndTakesTheSatellitesAlong(t *testing.T) {
+	r := newRig(t)
+	r.create("acme/a", "", `{}`)
+	r.create("acme/a/b/c", "", `{}`)
+	r.create("acme/a/_Comment/1", "", `{}`)
+	_, err := r.c.Delete(r.root, "acme/a", false, nodehub.Condition{})
+	wantErr[*nodehub.ChildrenError](t, err)
+	reply, err := r.c.Delete(r.root, "acme/a", true, nodehub.Condition{})
+	if err != nil || reply.Deleted != 3 {
+		t.Fatalf("%+v %v", reply, err)
+	}
+	r.create("acme/b", "", `{}`)
+	r.create("acme/b/_Comment/1", "", `{}`)
+	if reply, err := r.c.Delete(r.root, "acme/b", false, nodehub.Condition{}); err != nil || reply.Deleted != 2 {
+		t.Fatalf("%+v %v", reply, err)
+	}
+}
+
+// data §1.4
+func TestAWriteBelowASubtreeThatIsBeingDeletedIsRefusedAsTransient(t *testing.T) {
+	r := newRig(t)
+	r.create("acme/a", "", `{}`)
+	r.create("acme/a/b", "", `{}`)
+	parked, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	r.store.hook(nil, func(batch []store.Write) {
+		if batch[0].Op == store.OpDelete {
+			once.Do(func() { close(parked); <-release })
+		}
+	})
+	done := make(chan error)
+	go func() {
+		_, err := r.c.Delete(r.root, "acme/a", true, nodehub.Condition{})
+		done <- err
+	}()
+	<-parked
+	for _, path := range []node.Path{"acme/a/new", "acme/a/b/new"} {
+		_, err := r.c.Create(r.root, node.Node{Path: path, Content: node.RawContent(`{}`)})
+		if f := wantErr[*message.Failure](t, err); !f.Transient() || !strings.Contains(f.Message, "being deleted") {
+			t.Fatalf("%s: %v", path, err)
+		}
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	r.create("acme/ab", "", `{}`) // the guard ends at a segment, and with the delete
+	r.create("acme/a", "", `{}`)
+}
+
+// data §1.4
+func TestAPartitionDoesNotComeFromNowhere(t *testing.T) {
+	r := newRig(t)
+	_, err := r.c.Create(r.root, node.Node{Path: "nowhere/a", Content: node.RawContent(`{}`)})
+	wantErr[*store.PartitionError](t, err)
+	for _, n := range []node.Node{
+		{Path: "top", NodeType: node.TypeMarkdown},
+		{Path: "acme/bare"},
+		{Path: "acme/_Access/x", NodeType: node.TypeMarkdown},
+		{Path: "acme/act", NodeType: node.TypeActivity},
+		{Path: "acme/x", NodeType: node.TypeAccessAssignment},
+		{Path: "acme/none/_Comment/1", NodeType: node.TypeMarkdown},
+	} {
+		_, err := r.c.Create(r.root, n)
+		wantErr[*nodehub.RuleError](t, err)
+	}
+}
+
+// data §1.4
+func TestContentIsValidatedAgainstTheSchemaOfItsType(t *testing.T) {
+	r := newRig(t)
+	r.create("acme/Order", node.TypeNodeType, `{"schema":{"type":"object","required":["total"],"properties":{"total":{"type":"number","minimum":0}}}}`)
+	_, err := r.c.Create(r.root, node.Node{Path: "acme/o1", NodeType: "acme/Order", Content: node.RawContent(`{"total":-1}`)})
+	if e := wantErr[*nodehub.SchemaError](t, err); !strings.Contains(e.Reason, "total") {
+		t.Fatal(e)
+	}
+	r.create("acme/o1", "acme/Order", `{"total":1}`)
+	_, err = r.c.Patch(r.root, "acme/o1", []byte(`{"content":{"total":null}}`), nodehub.Condition{})
+	wantErr[*nodehub.SchemaError](t, err)
+	_, err = r.c.Create(r.root, node.Node{Path: "acme/o2", NodeType: "acme/Nothing", Content: node.RawContent(`{}`)})
+	wantErr[*nodehub.TypeError](t, err)
+	// The type changes: what is written from then on is held against the new schema.
+	r.patch("acme/Order", `{"content":{"schema":{"required":["customer"]}}}`)
+	_, err = r.c.Patch(r.root, "acme/o1", []byte(`{"content":{"total":2}}`), nodehub.Condition{})
+	wantErr[*nodehub.SchemaError](t, err)
+	// A schema may not make the server read anything.
+	r.create("acme/Evil", node.TypeNodeType, `{"schema":{"$ref":"file:///etc/passwd"}}`)
+	_, err = r.c.Create(r.root, node.Node{Path: "acme/e", NodeType: "acme/Evil", Content: node.RawContent(`{}`)})
+	if e := wantErr[*nodehub.SchemaError](t, err); !e.Broken {
+		t.Fatal(e)
+	}
+}
+
+// edge §2.3
+func TestWhoeverMayNotReadIsAnsweredLikeWhoeverAsksForNothing(t *testing.T) {
+	r := newRig(t)
+	r.create("acme/a", "", `{}`)
+	if err := r.c.Grant(r.root, "acme", "viewer", "Viewer"); err != nil {
+		t.Fatal(err)
+	}
+	stranger, viewer := as("stranger"), as("viewer")
+	_, denied := r.c.Get(stranger, "acme/a")
+	_, absent := r.c.Get(stranger, "acme/none")
+	if a, b := wantErr[*store.NotFoundError](t, denied), wantErr[*store.NotFoundError](t, absent); a.Error() != strings.Replace(b.Error(), "acme/none", "acme/a", 1) || a.LastVersion != 0 {
+		t.Fatalf("%v / %v", denied, absent)
+	}
+	if _, err := r.c.Get(viewer, "acme/a"); err != nil {
+		t.Fatal(err)
+	}
+	for name, try := range map[string]func(ctx context.Context) error{
+		"patch": func(ctx context.Context) error {
+			_, err := r.c.Patch(ctx, "acme/a", []byte(`{"name":"x"}`), nodehub.Condition{})
+			return err
+		},
+		"put": func(ctx context.Context) error {
+			_, _, err := r.c.Put(ctx, node.Node{Path: "acme/a", Content: node.RawContent(`{}`)}, nodehub.Condition{})
+			return err
+		},
+		"delete": func(ctx context.Context) error {
+			_, err := r.c.Delete(ctx, "acme/a", false, nodehub.Condition{})
+			return err
+		},
+		"create": func(ctx context.Context) error {
+			_, err := r.c.Create(ctx, node.Node{Path: "acme/b", Content: node.RawContent(`{}`)})
+			return err
+		},
+	} {
+		wantErr[*store.NotFoundError](t, try(stranger))
+		if err := try(viewer); err == nil || strings.Contains(err.Error(), "No node found") {
+			t.Errorf("%s by a viewer: %v", name, err)
+		} else {
+			wantErr[*access.DeniedError](t, err)
+		}
+	}
+	if _, err := r.c.Get(context.Background(), "acme/a"); err == nil {
+		t.Fatal("a call without identity was answered")
+	}
+}
+
+// edge §2.3
+func TestThePermissionIsAskedOnEveryMessageAndARevocationCountsAtOnce(t *testing.T) {
+	r := newRig(t)
+	r.create("acme/a", "", `{}`)
+	if err := r.c.Grant(r.root, "acme", "ed", "Editor"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.c.Patch(as("ed"), "acme/a", []byte(`{"name":"x"}`), nodehub.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.c.Create(as("ed"), node.Node{Path: "acme/_Access/ed2_Access", NodeType: node.TypeAccessAssignment, Content: node.RawContent(`{"accessObject":"ed","roles":[{"role":"Admin"}]}`)})
+	if err == nil {
+		t.Fatal("an Editor made himself Admin")
+	}
+	if _, err := r.c.Delete(r.root, "acme/_Access/ed_Access", false, nodehub.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.c.Get(as("ed"), "acme/a")
+	wantErr[*store.NotFoundError](t, err)
+	_, err = r.c.Delete(r.root, "_Access/root_Access", false, nodehub.Condition{})
+	wantErr[*access.LastAdminError](t, err)
+}
+
+// hub §6
+func TestALongContentLivesInTheCacheAndIsReadBackWhenItWasDropped(t *testing.T) {
+	r := newRig(t, func(o *nodehub.Options) { o.CacheSize = 10_000 })
+	long := `{"text":"` + strings.Repeat("x", 6000) + `"}`
+	r.create("acme/a", "", long)
+	r.create("acme/b", "", long)
+	for range 3 {
+		for _, p := range []string{"acme/a", "acme/b"} {
+			if n := r.get(p); n.Content.Len() != len(long) {
+				t.Fatalf("%s: %d bytes", p, n.Content.Len())
+			}
+		}
+	}
+	if n := r.patch("acme/a", `{"name":"A"}`); n.Content.Len() != len(long) || n.Version != 2 {
+		t.Fatal("the patch lost the content")
+	}
+}
+
+// fault 43
+func TestASlowStartIsToldByTheOwnerInsideTheReadersBudgetAndTheNodeStartsOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, func(o *nodehub.Options) {
+			o.StartDelay = func(p node.Path) time.Duration {
+				if p == "acme/slow" {
+					return 15 * time.Second
+				}
+				return 0
+			}
+		})
+		defer r.close()
+		r.create("acme/slow", "", `{"x":1}`)
+		begin := time.Now()
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				_, err := r.c.Get(r.root, "acme/slow")
+				if l := wantErr[*budget.Lapse](t, err); l.ReportedBy != budget.ByOwner || !strings.Contains(l.Clause, "STILL STARTING: gate 'Initialize' closed for") || l.By != budget.Read {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(begin); took >= 10*time.Second {
+			t.Fatalf("told after %v, outside the budget", took)
+		}
+		<-time.After(15*time.Second - time.Since(begin))
+		if n := r.get("acme/slow"); member(t, n, "x") != 1.0 {
+			t.Fatal(n)
+		}
+		if n := r.store.reads["acme/slow"]; n > 3 { // create looks once, the route once, the delayed start once
+			t.Fatalf("the row was read %d times", n)
+		}
+	})
+}

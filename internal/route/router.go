@@ -1,0 +1,193 @@
+package route
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// maxWaiting bounds the deliveries that wait for one activation; more are refused.
+const maxWaiting = 512
+
+// processTypes are the first segments of addresses that no node has: who serves them is not found in
+// the store (messaging.md §1.1).
+var processTypes = map[string]bool{
+	"mesh": true, "app": true, "ui": true, "signalr": true, "kernel": true, "mcp": true, "nb": true, "articles": true, "portal": true,
+	"activity": true, "persistence": true, "le": true, "client": true, "cache": true, "import": true, "sync": true,
+}
+
+// IsProcessAddress tells whether an address is a process hub's and not a node's.
+func IsProcessAddress(first string) bool { return processTypes[first] }
+
+// Rows reads the row of a node; a store does.
+type Rows interface {
+	Read(ctx context.Context, path node.Path) (node.Node, error)
+	Prefix(ctx context.Context, path node.Path) (node.Node, error)
+}
+
+// Starter starts hubs of nodes.
+type Starter interface {
+	// StartNode starts the hub of a node whose row has just been read, with the deliveries that wait.
+	StartNode(n node.Node, first []*hub.Delivery) (*hub.Hub, error)
+	// Refresh makes a hub that has been started read its row again.
+	Refresh(path node.Path)
+}
+
+// Router is the router of one mesh. It is safe for concurrent use.
+type Router struct {
+	mesh    *hub.Mesh
+	rows    Rows
+	starter Starter
+
+	mu       sync.Mutex
+	inflight map[string]*activation
+}
+
+// activation is one start of a node hub that has not published its hub yet.
+type activation struct {
+	began   int64
+	waiting []*hub.Delivery
+	dirty   bool // the row changed after it may have been read
+}
+
+// New returns the router of a mesh. Install it with [hub.Mesh.SetRouter].
+func New(m *hub.Mesh, rows Rows, starter Starter) *Router {
+	return &Router{mesh: m, rows: rows, starter: starter, inflight: map[string]*activation{}}
+}
+
+var _ hub.Router = (*Router)(nil)
+var _ hub.Activations = (*Router)(nil)
+
+// Route implements hub.Router. It never blocks on the store.
+func (r *Router) Route(d *hub.Delivery) {
+	to := d.Target()
+	path, err := node.ParsePath(to.Path())
+	if err != nil || processTypes[to.Type()] {
+		r.refuse(d, to.String())
+		return
+	}
+	r.mu.Lock()
+	if h := r.mesh.Find(string(path)); h != nil {
+		r.mu.Unlock()
+		r.mesh.Deliver(h, d)
+		return
+	}
+	a := r.inflight[string(path)]
+	if a != nil {
+		full := len(a.waiting) >= maxWaiting
+		if !full {
+			a.waiting = append(a.waiting, d)
+		}
+		r.mu.Unlock()
+		if full {
+			d.Fail(&message.Failure{Type: message.ShuttingDown, Reason: message.ReasonOverloaded, AnsweredBy: r.name(), Target: to.Path(),
+				Message: fmt.Sprintf("%d messages already wait for '%s' to start; nothing was queued, try again later", maxWaiting, path)})
+		}
+		return
+	}
+	a = &activation{began: r.mesh.Clock().Now(), waiting: []*hub.Delivery{d}}
+	r.inflight[string(path)] = a
+	r.mu.Unlock()
+	r.mesh.Go(func() { r.activate(path, a) })
+}
+
+// refuse answers for an address that nobody in this mesh serves and that no node has.
+func (r *Router) refuse(d *hub.Delivery, to string) {
+	d.Fail(&message.Failure{Type: message.ShuttingDown, Target: to, AnsweredBy: r.name(), Reason: message.ReasonNoEntry, TargetUnserved: true,
+		Message: fmt.Sprintf("Directed delivery to pod hub '%s' was refused: no silo in this cluster is currently serving that hub; nothing was queued", to)})
+}
+
+func (r *Router) name() string { return "mesh/" + r.mesh.ID() }
+
+// activate reads the row of a node and starts its hub, once for everybody who waits.
+func (r *Router) activate(path node.Path, a *activation) {
+	ctx, cancel := r.mesh.Bounds().Context(r.mesh.Context(), budget.Resolve, "resolve "+string(path))
+	defer cancel()
+	row, err := r.rows.Read(message.WithIdentity(ctx, message.SystemIdentity()), path)
+	if err != nil {
+		// The ancestor is only for the text: its absence must not hide the verdict.
+		f := r.verdict(ctx, path, err)
+		r.mu.Lock()
+		waiting := a.waiting
+		delete(r.inflight, string(path))
+		r.mu.Unlock()
+		for _, d := range waiting {
+			d.Fail(f)
+		}
+		return
+	}
+	r.mu.Lock()
+	waiting := a.waiting
+	h, err := r.starter.StartNode(row, waiting)
+	dirty := a.dirty
+	delete(r.inflight, string(path))
+	r.mu.Unlock()
+	var exists *hub.ExistsError
+	switch {
+	case errors.As(err, &exists):
+		for _, d := range waiting {
+			r.mesh.Deliver(h, d)
+		}
+	case err != nil:
+		f := message.Classify(err)
+		for _, d := range waiting {
+			d.Fail(f)
+		}
+	case dirty:
+		r.starter.Refresh(path)
+	}
+}
+
+// verdict turns a failed row read into the answer for those who wait (messaging.md §1.11, §1.12).
+func (r *Router) verdict(ctx context.Context, path node.Path, err error) *message.Failure {
+	var missing *store.NotFoundError
+	if errors.As(err, &missing) {
+		text := fmt.Sprintf("No node found at '%s'", path)
+		if n, err := r.rows.Prefix(ctx, path); err == nil {
+			text += fmt.Sprintf("; the nearest ancestor is '%s'", n.Path)
+		}
+		return &message.Failure{Type: message.NotFound, Target: string(path), AnsweredBy: r.name(), Reason: message.ReasonNoEntry, Message: text, Cause: err}
+	}
+	var lapse *budget.Lapse
+	if errors.As(context.Cause(ctx), &lapse) {
+		return &message.Failure{Type: message.ShuttingDown, Target: string(path), AnsweredBy: r.name(), Reason: message.ReasonUnavailable,
+			Message: fmt.Sprintf("'%s' was not resolved: %v", path, lapse), Cause: lapse}
+	}
+	var away *store.UnavailableError
+	if errors.As(err, &away) || errors.Is(err, store.ErrClosed) {
+		return &message.Failure{Type: message.ShuttingDown, Target: string(path), AnsweredBy: r.name(), Reason: message.ReasonUnavailable,
+			Message: fmt.Sprintf("'%s' was not resolved: %v", path, err), Cause: err}
+	}
+	return &message.Failure{Type: message.Failed, Target: string(path), AnsweredBy: r.name(), Reason: message.ReasonUnavailable,
+		Message: fmt.Sprintf("'%s' was not resolved: %v", path, err), Cause: err}
+}
+
+// InFlight implements hub.Activations.
+func (r *Router) InFlight(path string) (time.Duration, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.inflight[strings.Trim(path, "/")]
+	if a == nil {
+		return 0, false
+	}
+	return time.Duration(r.mesh.Clock().Now() - a.began), true
+}
+
+// Changed notes a committed change. Call it for every change, before the hub at the path is looked up:
+// an activation that is under way may have read the row before the change.
+func (r *Router) Changed(path node.Path) {
+	r.mu.Lock()
+	if a := r.inflight[string(path)]; a != nil {
+		a.dirty = true
+	}
+	r.mu.Unlock()
+}

@@ -1,0 +1,115 @@
+package hubmesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/httpapi"
+	"github.com/hubmesh/hubmesh/web"
+)
+
+// Handler returns the mesh's HTTP handler: the API of docs/api.md and the page. It stops taking live
+// streams when the mesh closes. version is the program's, for the OpenAPI document.
+func (m *Mesh) Handler(version string) (*httpapi.Server, error) {
+	page, err := fs.Sub(web.Files(), ".")
+	if err != nil {
+		return nil, err
+	}
+	return httpapi.New(httpapi.Config{
+		Services: httpapi.Services{
+			Nodes: nodesAPI{m}, Bulk: nodesAPI{m}, Tree: nodesAPI{m}, Renderer: m.render, Watcher: watchAPI{m}, Content: contentAPI{m}, Files: contentAPI{m},
+			Importer: importAPI{m}, Inspector: inspectAPI{m}, Rights: inspectAPI{m}, Caller: m.auth, Sessions: m.auth, Tokens: m.auth.Tokens,
+			TokenList: tokenAPI{m}, Readiness: &m.bootWork,
+		},
+		Limits: httpapi.Limits{Node: m.limits}, Bounds: m.hubs.Bounds(), Log: m.log, Page: page, Version: version, Registry: m.metrics(),
+	})
+}
+
+// ServeOptions configure [Mesh.Serve].
+type ServeOptions struct {
+	Version string
+	// Ready, when set, is called once the listener answers.
+	Ready func(addr net.Addr)
+}
+
+// Serve answers HTTP on l until ctx ends, then lets running requests finish, within a bound, and
+// returns. It does not close the mesh.
+func (m *Mesh) Serve(ctx context.Context, l net.Listener, o ServeOptions) error {
+	handler, err := m.Handler(o.Version)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: m.hubs.Bounds().Own(budget.HTTPHeader), IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	if o.Ready != nil {
+		o.Ready(l.Addr())
+	}
+	select {
+	case err := <-served:
+		handler.Close()
+		return fmt.Errorf("serving HTTP: %w", err)
+	case <-ctx.Done():
+	}
+	m.bootWork.stopping()
+	handler.Close()
+	bound, cancel := m.hubs.Bounds().Context(context.WithoutCancel(ctx), budget.HTTPShutdown, "http shutdown")
+	defer cancel()
+	err = server.Shutdown(bound)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
+	}
+	<-served
+	return err
+}
+
+// bootWork is what must have settled before the process is ready: imports of the first start.
+type bootWork struct {
+	mu      sync.Mutex
+	waiting map[string]int
+	down    bool
+}
+
+// Waiting names what is not settled.
+func (b *bootWork) Waiting(context.Context) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var names []string
+	for name := range b.waiting {
+		names = append(names, name)
+	}
+	if b.down {
+		names = append(names, "stopping")
+	}
+	return names
+}
+
+func (b *bootWork) begin(name string) (done func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting == nil {
+		b.waiting = map[string]int{}
+	}
+	b.waiting[name]++
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.waiting[name]--; b.waiting[name] == 0 {
+			delete(b.waiting, name)
+		}
+	}
+}
+
+func (b *bootWork) stopping() {
+	b.mu.Lock()
+	b.down = true
+	b.mu.Unlock()
+}

@@ -1,0 +1,49 @@
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { onThemeChange } from "../app/theme.ts";
+import { Blocks } from "./blocks.ts";
+import { fixContrast } from "./contrast.ts";
+import { enhance } from "./enhance.ts";
+
+export interface Heading {
+  id: string;
+  text: string;
+  level: number;
+}
+
+/** A node's document: HTML that the server has rendered and sanitised. Changed blocks light up for a moment. */
+export function Document(props: { path: string; html: string; onShown?: (headings: Heading[]) => void; quiet?: boolean }) {
+  const { path, html, onShown, quiet } = props;
+  const root = useRef<HTMLDivElement>(null);
+  const shown = useRef<{ path: string; blocks: Blocks } | undefined>(undefined);
+
+  useLayoutEffect(() => {
+    const container = root.current;
+    if (container === null) return;
+    const first = shown.current === undefined || shown.current.path !== path;
+    if (first) {
+      container.replaceChildren();
+      shown.current = { path, blocks: new Blocks(container) };
+    }
+    for (const element of shown.current?.blocks.show(html) ?? []) {
+      enhance(element, path);
+      if (!first && quiet !== true) {
+        element.classList.add("just-changed");
+        element.addEventListener("animationend", () => element.classList.remove("just-changed"), { once: true });
+      }
+    }
+    fixContrast(container);
+    onShown?.(headingsOf(container));
+  }, [path, html]);
+
+  useEffect(() => onThemeChange(() => root.current !== null && fixContrast(root.current)), []);
+
+  return <div ref={root} class="document" />;
+}
+
+function headingsOf(container: HTMLElement): Heading[] {
+  return [...container.querySelectorAll<HTMLElement>("h1[id], h2[id], h3[id]")].map((heading) => ({
+    id: heading.id,
+    text: (heading.textContent ?? "").replace(/#$/, ""),
+    level: Number(heading.tagName[1]),
+  }));
+}

@@ -1,0 +1,82 @@
+import { diffMergePatch, equalJson, isObject, type Json, type JsonObject, type MeshNode } from "@hubmesh/client";
+import { newDraft, type Draft, type Values } from "./draft.ts";
+
+/** How a node's fields are shown as texts to edit, and how edited texts become a merge patch. */
+export type Body =
+  | { kind: "markdown"; member: string | undefined } // undefined: the content itself is the text
+  | { kind: "json" };
+
+/** Whether the content is a document, and in which member. */
+export function bodyOf(node: MeshNode): Body {
+  const { content } = node;
+  if (typeof content === "string") return { kind: "markdown", member: undefined };
+  if (isObject(content)) {
+    for (const member of ["markdown", "content"]) {
+      if (typeof content[member] === "string") return { kind: "markdown", member };
+    }
+    if (content["$type"] === "Markdown") return { kind: "markdown", member: "markdown" };
+  }
+  if (content === undefined && node.nodeType === "Markdown") return { kind: "markdown", member: "markdown" };
+  return { kind: "json" };
+}
+
+export function valuesOf(node: MeshNode, body: Body): Values {
+  return { name: node.name ?? "", description: node.description ?? "", body: bodyText(node, body) };
+}
+
+export function draftOf(node: MeshNode, body: Body): Draft {
+  const values = valuesOf(node, body);
+  return newDraft(node.version, {
+    name: { text: values["name"] ?? "" },
+    description: { text: values["description"] ?? "" },
+    body: body.kind === "json" ? { text: values["body"] ?? "", same: sameJson } : { text: values["body"] ?? "" },
+  });
+}
+
+/** The text of the Markdown; "" when there is none. */
+export function bodyText(node: MeshNode, body: Body): string {
+  const { content } = node;
+  if (body.kind === "json") return content === undefined ? "" : JSON.stringify(content, null, 2);
+  if (body.member === undefined) return typeof content === "string" ? content : "";
+  const text = isObject(content) ? content[body.member] : undefined;
+  return typeof text === "string" ? text : "";
+}
+
+/** What to send for edited texts: a merge patch, or the whole content where a merge patch can not say it. */
+export type Change = { patch: JsonObject; content?: never } | { patch: JsonObject; content: Json };
+
+/** Throws a SyntaxError with the reader's words when the JSON text is not valid. */
+export function changeOf(node: MeshNode, body: Body, values: Values): Change {
+  const patch: JsonObject = {};
+  for (const name of ["name", "description"] as const) {
+    if (values[name] !== undefined) patch[name] = values[name] === "" ? null : values[name];
+  }
+  const text = values["body"];
+  if (text === undefined) return { patch };
+  if (body.kind === "markdown") {
+    if (body.member === undefined) patch["content"] = text;
+    else {
+      const typed: JsonObject = node.content === undefined ? { $type: "Markdown" } : {};
+      patch["content"] = { ...typed, [body.member]: text };
+    }
+    return { patch };
+  }
+  if (text.trim() === "") return { patch: { ...patch, content: null } };
+  const content = JSON.parse(text) as Json;
+  const change = diffMergePatch(node.content, content);
+  if (change === undefined) return { patch, content };
+  return { patch: { ...patch, content: change } };
+}
+
+function sameJson(a: string, b: string): boolean {
+  if (a === b) return true;
+  try {
+    return equalJson(parse(a), parse(b));
+  } catch {
+    return false;
+  }
+}
+
+function parse(text: string): Json | undefined {
+  return text.trim() === "" ? undefined : (JSON.parse(text) as Json);
+}

@@ -1,0 +1,133 @@
+package hubmesh
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/content"
+	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/route"
+)
+
+// why is what this process has observed of one address. It claims nothing else.
+type why struct {
+	Address    string          `json:"address"`
+	AnsweredBy string          `json:"answeredBy"` // the process
+	ObservedAt time.Time       `json:"observedAt"`
+	Kind       string          `json:"kind"`   // "node" or "process"
+	Clause     string          `json:"clause"` // on one line
+	Hub        *whyHub         `json:"hub,omitempty"`
+	Activation string          `json:"activation,omitempty"` // of a hub that is not published: in-flight(ms), none-recorded, unknown
+	Bounds     []whyBound      `json:"bounds"`               // which bound would fire, in the order of their size
+	Lapses     []content.Lapse `json:"lapses,omitempty"`     // recent content reads of this address that lapsed
+}
+
+type whyHub struct {
+	Kind      string           `json:"kind"`
+	RunLevel  string           `json:"runLevel"`
+	Gates     string           `json:"gates,omitempty"`
+	Queue     int              `json:"queue"`
+	Deferred  int              `json:"deferred"`
+	Executing string           `json:"executing,omitempty"`
+	ForMS     int64            `json:"forMs,omitempty"`
+	Pending   []hub.PendingAsk `json:"pending,omitempty"`
+	Handled   uint64           `json:"handled"`
+	InitError string           `json:"initError,omitempty"`
+}
+
+type whyBound struct {
+	Name string `json:"name"`
+	MS   int64  `json:"ms"`
+	For  string `json:"for"`
+}
+
+type inspectAPI struct{ m *Mesh }
+
+// Why observes a node's hub for whoever may read the node, and a process hub for an Admin of the root
+// scope.
+func (a inspectAPI) Why(ctx context.Context, address string) (any, error) {
+	m := a.m
+	w := why{Address: address, AnsweredBy: m.id, ObservedAt: time.Now().UTC(), Kind: "node"}
+	path, err := node.ParsePath(address)
+	if err != nil {
+		return nil, err
+	}
+	if route.IsProcessAddress(path.Partition()) {
+		w.Kind = "process"
+		if err := m.nodes.Require(ctx, "", access.Administer); err != nil {
+			return nil, err
+		}
+	} else if err := m.nodes.Require(ctx, path, access.Read); err != nil {
+		return nil, err
+	}
+	probe := m.hubs.Probe(string(path), nil)
+	w.Clause, w.Activation = probe.Clause(), probe.Activation
+	if probe.Found {
+		s := probe.Snapshot
+		w.Hub = &whyHub{Kind: s.Kind, RunLevel: s.Level.String(), Gates: s.Gates, Queue: s.Queue, Deferred: s.Deferred, Executing: s.Executing,
+			ForMS: s.Since.Milliseconds(), Pending: s.Pending, Handled: s.Version}
+		if s.InitError != nil {
+			w.Hub.InitError = s.InitError.Error()
+		}
+	} else if w.Kind == "node" {
+		// Whether there is such a node is the store's to say; asking it starts nothing.
+		bound, cancel := m.hubs.Bounds().Context(ctx, budget.StoreRead, "why")
+		defer cancel()
+		if _, err := m.store.Read(bound, path); err != nil {
+			return nil, err
+		}
+	}
+	for _, b := range []budget.Bound{budget.StoreRead, budget.Read, budget.Commit, budget.Defer, budget.Activate, budget.Request, budget.Initialise} {
+		w.Bounds = append(w.Bounds, whyBound{b.String(), m.hubs.Bounds().Own(b).Milliseconds(), b.Doc()})
+	}
+	for _, l := range m.content.Lapses() {
+		if l.Target == string(path) && len(w.Lapses) < 10 {
+			w.Lapses = append(w.Lapses, l)
+		}
+	}
+	return w, nil
+}
+
+// Lapses lists the recent lapses, for an Admin of the root scope.
+func (a inspectAPI) Lapses(ctx context.Context) (any, error) {
+	if err := a.m.nodes.Require(ctx, "", access.Administer); err != nil {
+		return nil, err
+	}
+	return map[string]any{"process": a.m.id, "lapses": a.m.content.Lapses()}, nil
+}
+
+// IsAdmin tells whether the caller administers the root scope.
+func (a inspectAPI) IsAdmin(ctx context.Context) (bool, error) {
+	return a.m.nodes.IsAdmin(ctx)
+}
+
+// metrics is the registry that /metrics shows.
+func (m *Mesh) metrics() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	gauge := func(name, help string, f func(hub.Stats) float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hubmesh_" + name, Help: help}, func() float64 { return f(m.hubs.Stats()) }))
+	}
+	gauge("hubs", "Hubs in this process.", func(s hub.Stats) float64 { return float64(s.Hubs) })
+	gauge("asks_pending", "Requests that wait for their outcome.", func(s hub.Stats) float64 { return float64(s.Pending) })
+	count := func(name, help string, labels prometheus.Labels, f func(hub.Stats) int64) {
+		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "hubmesh_" + name, Help: help, ConstLabels: labels}, func() float64 { return float64(f(m.hubs.Stats())) }))
+	}
+	const outcomes, drops = "asks_total", "messages_dropped_total"
+	count(outcomes, "Requests by outcome.", prometheus.Labels{"outcome": "replied"}, func(s hub.Stats) int64 { return s.Replied })
+	count(outcomes, "Requests by outcome.", prometheus.Labels{"outcome": "failed"}, func(s hub.Stats) int64 { return s.Failed })
+	count(outcomes, "Requests by outcome.", prometheus.Labels{"outcome": "lapsed"}, func(s hub.Stats) int64 { return s.Lapsed })
+	count(outcomes, "Requests by outcome.", prometheus.Labels{"outcome": "cancelled"}, func(s hub.Stats) int64 { return s.Cancelled })
+	count(drops, "Messages that nobody awaited and that were not handled.", prometheus.Labels{"reason": "shed"}, func(s hub.Stats) int64 { return s.Shed })
+	count(drops, "Messages that nobody awaited and that were not handled.", prometheus.Labels{"reason": "storm"}, func(s hub.Stats) int64 { return s.StormDropped })
+	count("asks_overloaded_total", "Requests refused because a queue was full.", nil, func(s hub.Stats) int64 { return s.Overloaded })
+	count("messages_deferred_total", "Messages that waited behind a gate.", nil, func(s hub.Stats) int64 { return s.Deferred })
+	count("handler_panics_total", "Panics of handlers.", nil, func(s hub.Stats) int64 { return s.Panics })
+	count("slow_turns_total", "Turns of more than 500 ms.", nil, func(s hub.Stats) int64 { return s.SlowTurns })
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hubmesh_watches", Help: "Watches of nodes that are open."}, func() float64 { return float64(m.mirrors.Counts().Nodes) }))
+	return r
+}
