@@ -372,7 +372,7 @@ func (m *mesh) Issue(ctx context.Context, subject, _ string) (string, string, er
 func (m *mesh) Revoke(ctx context.Context, id string) error { return m.call(ctx, "revoke "+id) }
 
 func (m *mesh) ListTokens(ctx context.Context) (any, error) {
-	return []string{}, m.call(ctx, "tokens")
+	return map[string][]string{"tokens": {}}, m.call(ctx, "tokens")
 }
 
 func (m *mesh) services() Services {

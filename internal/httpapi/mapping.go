@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
@@ -70,7 +71,10 @@ func nodeProblem(err error) *Problem {
 	var field *node.FieldError
 	var syntax *query.SyntaxError
 	var unsupported *query.UnsupportedError
+	var size *query.SizeError
 	switch {
+	case errors.As(err, &size):
+		return problem("invalid_query", size.Error())
 	case errors.As(err, &path):
 		return problem("invalid_path", path.Error())
 	case errors.As(err, &content) && content.Kind == node.ContentSize:
@@ -94,7 +98,13 @@ func storeProblem(err error) *Problem {
 	var partition *store.PartitionError
 	var row *store.RowError
 	var away *store.UnavailableError
+	var unknown *store.OutcomeUnknownError
+	var scan *store.ScanLimitError
 	switch {
+	case errors.As(err, &unknown):
+		return problem("unavailable", fmt.Sprintf("the write of '%s' may have happened or not: read it to find out", unknown.Path)).with("outcome", "unknown")
+	case errors.As(err, &scan):
+		return problem("invalid_query", strings.TrimPrefix(scan.Error(), "store: "))
 	case errors.As(err, &missing):
 		return absent(missing.Path)
 	case errors.As(err, &exists):
@@ -112,7 +122,7 @@ func storeProblem(err error) *Problem {
 		return problem("bad_request", row.Error())
 	case errors.Is(err, store.ErrBatchDuplicate):
 		return problem("bad_request", store.ErrBatchDuplicate.Error())
-	case errors.Is(err, syscall.ENOSPC):
+	case errors.Is(err, syscall.ENOSPC), errors.As(err, &away) && away.Kind == store.UnavailableFull:
 		return problem("storage_full", "the disk is full; nothing was written")
 	case errors.As(err, &away):
 		return problem("unavailable", fmt.Sprintf("the store can not do this now: %s", away.Hint))

@@ -164,7 +164,7 @@ type Tokens interface {
 	Revoke(ctx context.Context, id string) error
 }
 
-// TokenLister lists tokens; the result is marshalled as it is.
+// TokenLister lists tokens; the result, {"tokens": […]}, is marshalled as it is.
 type TokenLister interface {
 	ListTokens(ctx context.Context) (any, error)
 }

@@ -71,7 +71,7 @@ func (s *Server) listTokens(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"tokens": list})
+	return writeJSON(w, http.StatusOK, list)
 }
 
 func (s *Server) revokeToken(w http.ResponseWriter, r *http.Request) error {
