@@ -34,6 +34,7 @@ var floors = map[string]int{
 	"internal/mirror":  3,
 
 	"internal/content":      4,
+	"internal/render":       4,
 	"internal/inbox":        4,
 	"internal/events":       4,
 	"internal/notify":       4,

@@ -1,0 +1,198 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/node"
+)
+
+const (
+	mediaJSON  = "application/json"
+	mediaPatch = "application/merge-patch+json"
+)
+
+// wantMedia refuses a body of another media type. A body without one is taken for the first.
+func wantMedia(r *http.Request, allowed ...string) error {
+	header := r.Header.Get("Content-Type")
+	if header == "" {
+		return nil
+	}
+	media, params, err := mime.ParseMediaType(header)
+	if err == nil {
+		charset := strings.ToLower(params["charset"])
+		for _, a := range allowed {
+			if media == a && (charset == "" || charset == "utf-8") {
+				return nil
+			}
+		}
+	}
+	return problem("unsupported_media_type", fmt.Sprintf("the body is %q; this route takes %s in UTF-8", header, strings.Join(allowed, " or ")))
+}
+
+// body reads the whole body within the limit on bodies. A declared length above it is refused before a
+// byte is read, and an undeclared one while it is read.
+func (s *Server) body(w http.ResponseWriter, r *http.Request, media ...string) ([]byte, error) {
+	if err := wantMedia(r, media...); err != nil {
+		return nil, err
+	}
+	limit := s.limits.BodyBytes
+	if r.ContentLength > limit {
+		return nil, &http.MaxBytesError{Limit: limit}
+	}
+	reader := &patient{Reader: http.MaxBytesReader(w, r.Body, limit), w: w, wait: s.bounds.Own(budget.ContentIO)}
+	var buffer bytes.Buffer
+	if r.ContentLength > 0 {
+		buffer.Grow(int(r.ContentLength) + 1)
+	}
+	_, err := buffer.ReadFrom(reader)
+	reader.deadline(time.Time{})
+	if err != nil {
+		var size *http.MaxBytesError
+		if errors.As(err, &size) {
+			return nil, err
+		}
+		return nil, problem("bad_request", "the body ended before its end")
+	}
+	if buffer.Len() == 0 {
+		return nil, problem("invalid_json", "there is no body").with("offset", 0)
+	}
+	return buffer.Bytes(), nil
+}
+
+// What a client still sends after it was told that its body is too large is thrown away within these
+// bounds, as many clients read an answer only once they have sent everything.
+const (
+	lingerBytes = 256 << 20
+	lingerFor   = 2 * time.Second
+)
+
+// tooLarge answers first and then takes what is still on its way: closing at once would reset the
+// connection under the answer.
+func tooLarge(w http.ResponseWriter, r *http.Request, p *Problem) {
+	control := http.NewResponseController(w)
+	if control.EnableFullDuplex() != nil { // a protocol that needs no such care
+		p.write(w)
+		return
+	}
+	w.Header().Set("Connection", "close")
+	p.write(w)
+	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(lingerFor)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, r.Body, lingerBytes) //nolint:errcheck // it ends when the client stops
+}
+
+// patient lets each read of a body take as long as one chunk may: a slow upload goes on, a dead one ends.
+type patient struct {
+	io.Reader
+	w    http.ResponseWriter
+	wait time.Duration
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	p.deadline(time.Now().Add(p.wait))
+	n, err := p.Reader.Read(b)
+	if err != nil {
+		p.deadline(time.Time{}) // else the server would take its lapse for a client that has gone
+	}
+	return n, err
+}
+
+// deadline bounds the next read; a writer without deadlines, such as a test's, reads without.
+func (p *patient) deadline(at time.Time) {
+	if err := http.NewResponseController(p.w).SetReadDeadline(at); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return // the connection is closed: the read says so
+	}
+}
+
+// decode reads a JSON body into v, strictly: depth and size are checked without recursion first, then
+// members that v does not have are refused.
+func (s *Server) decode(w http.ResponseWriter, r *http.Request, v any) error {
+	text, err := s.body(w, r, mediaJSON)
+	if err != nil {
+		return err
+	}
+	limits := node.Limits{NodeBytes: int(s.limits.BodyBytes), Depth: s.limits.Node.Depth, NameBytes: s.limits.Node.NameBytes}
+	if _, err := node.ParseContent(text, limits); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return problem("bad_request", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+// readNode reads a node for path. What contradicts the path is refused.
+func (s *Server) readNode(text []byte, path node.Path) (node.Node, error) {
+	n, _, err := node.Decode(text, s.limits.Node)
+	if err != nil {
+		return node.Node{}, err
+	}
+	if n.Path != path {
+		if err := agrees(text, path); err != nil {
+			return node.Node{}, err
+		}
+		if n.MainNode == n.Path.Main() {
+			n.MainNode = path.Main()
+		}
+		n.Path = path
+	}
+	return written(n), nil
+}
+
+// written keeps what a caller may write: a request never names its own author, version or time
+// (edge.md §2.3).
+func written(n node.Node) node.Node {
+	n.Version, n.CreatedBy, n.ModifiedBy = 0, "", ""
+	n.CreatedAt, n.ModifiedAt = time.Time{}, time.Time{}
+	return n
+}
+
+// agrees checks what a body says of the path, each member by itself.
+func agrees(text []byte, path node.Path) error {
+	var said struct{ Path, ID, Namespace *string }
+	if err := json.Unmarshal(text, &said); err != nil {
+		return problem("invalid_json", err.Error())
+	}
+	for _, member := range []struct {
+		name   string
+		said   *string
+		actual string
+	}{{"path", said.Path, string(path)}, {"id", said.ID, path.ID()}, {"namespace", said.Namespace, string(path.Namespace())}} {
+		if member.said != nil && strings.Trim(*member.said, "/") != member.actual {
+			return &node.FieldError{Field: member.name, Reason: "it contradicts the path in the URL"}
+		}
+	}
+	return nil
+}
+
+// writeJSON answers with v.
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("marshalling the answer: %w", err)
+	}
+	writeText(w, status, text)
+	return nil
+}
+
+// writeText answers with JSON text.
+func writeText(w http.ResponseWriter, status int, text []byte) {
+	w.Header().Set("Content-Type", mediaJSON)
+	if w.Header().Get("Cache-Control") == "" {
+		w.Header().Set("Cache-Control", "private, no-cache")
+	}
+	w.WriteHeader(status)
+	w.Write(append(text, '\n')) //nolint:errcheck // the caller has gone, if anything
+}

@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/budget"
+)
+
+const contentPrefix = "/api/content/"
+
+// bufferBelow is the size from which a file is streamed; below it is read whole and gets a strong tag
+// (edge.md §1.3).
+const bufferBelow = 10_000_000
+
+// isContent tells whether a request is one of the content route, whose answers reveal less.
+func isContent(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.EscapedPath(), contentPrefix)
+}
+
+// contentProblem keeps what the content route may say: decided is 404, undecided is 503 (edge.md §1.2).
+func contentProblem(p *Problem) *Problem {
+	switch p.row().status {
+	case http.StatusMethodNotAllowed, http.StatusRequestedRangeNotSatisfiable, http.StatusTooManyRequests,
+		http.StatusInternalServerError, http.StatusServiceUnavailable:
+		return p
+	case http.StatusInsufficientStorage:
+		return problem("unavailable", p.Detail)
+	}
+	return absent("")
+}
+
+func (s *Server) getContent(w http.ResponseWriter, r *http.Request) error {
+	parts, err := segments(r, contentPrefix)
+	if err != nil {
+		return err
+	}
+	if len(parts) == 0 {
+		return absent("")
+	}
+	download, err := boolean(r.URL.Query(), "download")
+	if err != nil {
+		return err
+	}
+	file, err := s.Content.Open(r.Context(), parts)
+	if err != nil {
+		return err
+	}
+	defer file.Body.Close() //nolint:errcheck // read only
+	media := mediaType(file.Name)
+	h := w.Header()
+	h.Set("Content-Type", media)
+	h.Set("Cache-Control", "private, no-store")
+	h.Set("Content-Security-Policy", contentPolicy(media))
+	disposition := "inline"
+	if download {
+		disposition = mime.FormatMediaType("attachment", map[string]string{"filename": file.Name})
+		if disposition == "" { // a name that can not be said in a header
+			disposition = "attachment"
+		}
+	}
+	h.Set("Content-Disposition", disposition)
+	body := io.ReadSeeker(file.Body)
+	if file.Size < bufferBelow {
+		text := bytes.NewBuffer(make([]byte, 0, file.Size+bytes.MinRead))
+		if _, err := text.ReadFrom(io.LimitReader(file.Body, bufferBelow)); err != nil {
+			return fmt.Errorf("reading %s: %w", file.Name, err)
+		}
+		sum := sha256.Sum256(text.Bytes())
+		h.Set("ETag", `"`+base64.StdEncoding.EncodeToString(sum[:])+`"`)
+		body = bytes.NewReader(text.Bytes())
+	}
+	out := &contentWriter{ResponseWriter: w, rc: http.NewResponseController(w), wait: s.bounds.Own(budget.ContentIO)}
+	http.ServeContent(out, r, file.Name, file.Modified, body)
+	out.deadline(time.Time{})
+	return nil
+}
+
+// contentPolicy keeps uploaded markup from acting as a page of this server.
+func contentPolicy(media string) string {
+	kind, _, _ := strings.Cut(media, ";")
+	if kind == "text/html" || kind == "image/svg+xml" || strings.HasSuffix(kind, "xml") {
+		return "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'self'"
+	}
+	return "frame-ancestors 'self'"
+}
+
+// contentWriter gives each chunk its own deadline and turns the standard library's answer to a bad range
+// into a problem.
+type contentWriter struct {
+	http.ResponseWriter
+	rc       *http.ResponseController
+	wait     time.Duration
+	replaced bool
+}
+
+func (w *contentWriter) WriteHeader(status int) {
+	if status != http.StatusRequestedRangeNotSatisfiable {
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	w.replaced = true
+	size := w.Header().Get("Content-Range")
+	problem("range_not_satisfiable", "the range is outside of the file").writeWith(w.ResponseWriter, "Content-Range", size)
+}
+
+func (w *contentWriter) Write(b []byte) (int, error) {
+	if w.replaced {
+		return len(b), nil
+	}
+	w.deadline(time.Now().Add(w.wait))
+	return w.ResponseWriter.Write(b)
+}
+
+// deadline bounds the next write; a writer without deadlines writes without.
+func (w *contentWriter) deadline(at time.Time) {
+	_ = w.rc.SetWriteDeadline(at) //nolint:errcheck // a closed connection fails at the write
+}

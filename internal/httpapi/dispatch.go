@@ -1,0 +1,147 @@
+package httpapi
+
+import (
+	"net/http"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/message"
+)
+
+// routes builds the mux from the table: one pattern a path, and the methods below it.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	byPattern := map[string]map[string]*operation{}
+	for i := range operations {
+		op := &operations[i]
+		if byPattern[op.pattern()] == nil {
+			byPattern[op.pattern()] = map[string]*operation{}
+		}
+		byPattern[op.pattern()][op.method] = op
+	}
+	for pattern, methods := range byPattern {
+		mux.Handle(pattern, &endpoint{s: s, methods: methods, allow: allowed(methods), label: pattern})
+	}
+	pages := map[string]*operation{http.MethodGet: {method: http.MethodGet, path: "/", open: true, handle: (*Server).servePage}}
+	mux.Handle("/", &endpoint{s: s, methods: pages, allow: allowed(pages), label: "page"})
+	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		problem("not_found", "there is no such route").write(w)
+	})
+	for _, prefix := range []string{"/api/", "/static/"} {
+		mux.Handle(prefix, nothing)
+	}
+	return mux
+}
+
+// allowed is the Allow header of the methods; HEAD comes with GET.
+func allowed(methods map[string]*operation) string {
+	names := []string{http.MethodOptions}
+	for method := range methods {
+		names = append(names, method)
+		if method == http.MethodGet {
+			names = append(names, http.MethodHead)
+		}
+	}
+	sort.Strings(names)
+	return strings.Join(names, ", ")
+}
+
+// endpoint serves one pattern.
+type endpoint struct {
+	s       *Server
+	methods map[string]*operation
+	allow   string
+	label   string
+}
+
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	rec, ok := w.(*recorder)
+	if !ok {
+		rec = &recorder{ResponseWriter: w}
+	}
+	began := time.Now()
+	defer func() { e.s.metrics.observe(e.label, r.Method, rec.status, time.Since(began)) }()
+	if err := e.serve(rec, r); err != nil {
+		e.s.fail(rec, r, err)
+	}
+}
+
+func (e *endpoint) serve(w *recorder, r *http.Request) error {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	op, ok := e.methods[method]
+	if !ok {
+		w.Header().Set("Allow", e.allow)
+		if method == http.MethodOptions {
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		}
+		return problem("method_not_allowed", "this route takes "+e.allow)
+	}
+	if err := sameOrigin(r); err != nil {
+		return err
+	}
+	if !op.open {
+		id, err := e.s.caller(r, op)
+		if err != nil {
+			return err
+		}
+		r = r.WithContext(message.WithIdentity(r.Context(), id))
+	}
+	if op.needs != nil && !op.needs(&e.s.Services) {
+		return problem("unavailable", "this process does not serve this route")
+	}
+	if op.admin {
+		if err := e.s.requireAdmin(r); err != nil {
+			return err
+		}
+	}
+	return op.handle(e.s, w, r)
+}
+
+// caller finds out who calls, once (CR-2). On the content route a credential that is not good makes the
+// caller Anonymous: 401 is never produced there (edge.md §1.2).
+func (s *Server) caller(r *http.Request, op *operation) (*message.Identity, error) {
+	if s.Caller == nil {
+		return message.AnonymousIdentity(), nil
+	}
+	id, err := s.Caller.Authenticate(r)
+	switch {
+	case err == nil && id == nil:
+		return message.AnonymousIdentity(), nil
+	case err != nil && op.degrades && problemOf(err).Code == "unauthenticated":
+		return message.AnonymousIdentity(), nil
+	}
+	return id, err
+}
+
+func (s *Server) requireAdmin(r *http.Request) error {
+	if s.Rights == nil {
+		return problem("unavailable", "this process does not know who is Admin")
+	}
+	admin, err := s.Rights.IsAdmin(r.Context())
+	if err != nil {
+		return err
+	}
+	if !admin {
+		return problem("forbidden", "this is for an Admin of the root scope")
+	}
+	return nil
+}
+
+var crossOrigin = http.NewCrossOriginProtection()
+
+// sameOrigin refuses what another site's page makes a browser send. A bearer token is not sent by itself,
+// so a request that carries one is its sender's own.
+func sameOrigin(r *http.Request) error {
+	if r.Header.Get("Authorization") != "" {
+		return nil
+	}
+	if err := crossOrigin.Check(r); err != nil {
+		return problem("forbidden", "this request was made by a page of another site")
+	}
+	return nil
+}

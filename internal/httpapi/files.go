@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/budget"
+)
+
+const filesPrefix = "/api/files/"
+
+// defaultCollection is the collection that a node's files are in unless a name says otherwise.
+const defaultCollection = "content"
+
+func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
+	path, err := nodePath(r, filesPrefix)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	collection, dir := q.Get("collection"), q.Get("dir")
+	if collection == "" {
+		collection = defaultCollection
+	}
+	for name, text := range map[string]string{"collection": collection, "dir": dir} {
+		if !relative(text) {
+			return problem("bad_request", name+" is a path without empty segments, '.', '..' and backslashes").with("field", name)
+		}
+	}
+	entries, err := s.Files.List(r.Context(), path, collection, dir)
+	if err != nil {
+		return missing(path, err)
+	}
+	if entries == nil {
+		entries = []FileEntry{}
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"collection": collection, "dir": dir, "entries": entries})
+}
+
+// relative tells whether text is a path that stays below where it begins; nothing is the beginning.
+func relative(text string) bool {
+	if text == "" {
+		return true
+	}
+	escaped := make([]string, 0, 4)
+	for part := range strings.SplitSeq(text, "/") {
+		escaped = append(escaped, url.PathEscape(part))
+	}
+	_, err := segments(&http.Request{URL: &url.URL{Path: text, RawPath: strings.Join(escaped, "/")}}, "")
+	return err == nil
+}
+
+// fileSegments reads {node}/{collection}/{file}.
+func fileSegments(r *http.Request) ([]string, error) {
+	parts, err := segments(r, filesPrefix)
+	if err != nil {
+		return nil, err
+	}
+	if len(parts) < 3 {
+		return nil, problem("not_found", "a file is at {node}/{collection}/{file}")
+	}
+	return parts, nil
+}
+
+func (s *Server) putFile(w http.ResponseWriter, r *http.Request) error {
+	parts, err := fileSegments(r)
+	if err != nil {
+		return err
+	}
+	if r.ContentLength > s.limits.UploadBytes {
+		return &http.MaxBytesError{Limit: s.limits.UploadBytes}
+	}
+	reader := &patient{Reader: http.MaxBytesReader(w, r.Body, s.limits.UploadBytes), w: w, wait: s.bounds.Own(budget.ContentIO)}
+	at, size, created, err := s.Files.Write(r.Context(), parts, reader)
+	reader.deadline(time.Time{})
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+		w.Header().Set("Location", at)
+	}
+	return writeJSON(w, status, map[string]any{"url": at, "size": size})
+}
+
+func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {
+	parts, err := fileSegments(r)
+	if err != nil {
+		return err
+	}
+	if err := s.Files.Remove(r.Context(), parts); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,181 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/query"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// child is one line of a listing of children.
+type child struct {
+	Path        node.Path `json:"path"`
+	ID          string    `json:"id"`
+	Name        string    `json:"name,omitempty"`
+	NodeType    string    `json:"nodeType,omitempty"`
+	Icon        string    `json:"icon,omitempty"`
+	Order       *int      `json:"order,omitempty"`
+	Version     int64     `json:"version"`
+	HasChildren bool      `json:"hasChildren"`
+}
+
+// childrenOf translates a listing; it is never null.
+func childrenOf(entries []store.Entry) []child {
+	list := make([]child, len(entries))
+	for i, e := range entries {
+		list[i] = child{Path: e.Path, ID: e.Path.ID(), HasChildren: e.HasChildren}
+		if n := e.Node; n != nil {
+			list[i].Name, list[i].NodeType, list[i].Icon = n.Name, n.NodeType, n.Icon
+			list[i].Order, list[i].Version = n.Order, n.Version
+		}
+	}
+	return list
+}
+
+// The bounds of the store's listings (store.Page, store.VersionPage).
+const (
+	mostChildren = 10_000
+	mostVersions = 1_000
+)
+
+func (s *Server) listChildren(w http.ResponseWriter, r *http.Request) error {
+	path, err := nodePathOrRoot(r, "/api/children/")
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	limit, err := number(q, "limit", mostChildren)
+	if err != nil {
+		return err
+	}
+	satellites, err := boolean(q, "satellites")
+	if err != nil {
+		return err
+	}
+	entries, next, err := s.Tree.Children(r.Context(), path, store.Page{After: q.Get("after"), Limit: int(limit), Satellites: satellites})
+	if err != nil {
+		return missing(path, err)
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"children": childrenOf(entries), "next": next})
+}
+
+// versionLine is one line of a history.
+type versionLine struct {
+	store.VersionInfo
+	Kind string `json:"kind"`
+}
+
+func (s *Server) listVersions(w http.ResponseWriter, r *http.Request) error {
+	path, err := nodePath(r, "/api/versions/")
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	at, err := number(q, "at", 0)
+	if err != nil {
+		return err
+	}
+	if at > 0 {
+		n, err := s.Tree.At(r.Context(), path, at)
+		if err != nil {
+			return missing(path, err)
+		}
+		writeNode(w, http.StatusOK, n)
+		return nil
+	}
+	before, err := number(q, "before", 0)
+	if err != nil {
+		return err
+	}
+	limit, err := number(q, "limit", mostVersions)
+	if err != nil {
+		return err
+	}
+	list, err := s.Tree.Versions(r.Context(), path, store.VersionPage{Before: before, Limit: int(limit)})
+	if err != nil {
+		return missing(path, err)
+	}
+	lines := make([]versionLine, len(list))
+	for i, v := range list {
+		lines[i] = versionLine{VersionInfo: v, Kind: kindName(v.Kind)}
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"versions": lines})
+}
+
+func kindName(k store.ChangeKind) string {
+	switch k {
+	case store.Created:
+		return "created"
+	case store.Updated:
+		return "updated"
+	case store.Deleted:
+		return "deleted"
+	}
+	return "unknown"
+}
+
+func (s *Server) runQuery(w http.ResponseWriter, r *http.Request) error {
+	q, err := query.Parse(r.URL.Query().Get("q"))
+	if err != nil {
+		return err
+	}
+	nodes, truncated, err := s.Tree.Query(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	writeText(w, http.StatusOK, resultText(nil, nodes, truncated))
+	return nil
+}
+
+// resultText appends a query's result as JSON: nodes know their own text, so nothing is marshalled twice.
+// Begin is what stands at the start of the object.
+func resultText(begin []byte, nodes []node.Node, truncated bool) []byte {
+	if begin == nil {
+		begin = []byte{'{'}
+	}
+	text := append(begin, `"nodes":[`...)
+	for i, n := range nodes {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = n.AppendJSON(text)
+	}
+	text = append(text, `],"truncated":`...)
+	if truncated {
+		return append(text, `true}`...)
+	}
+	return append(text, `false}`...)
+}
+
+const renderPrefix = "/api/render/"
+
+func (s *Server) renderNode(w http.ResponseWriter, r *http.Request) error {
+	path, err := nodePath(r, renderPrefix)
+	if err != nil {
+		return err
+	}
+	html, version, err := s.Renderer.Render(r.Context(), path)
+	if err != nil {
+		return missing(path, err)
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"path": path, "version": version, "html": html})
+}
+
+func (s *Server) renderText(w http.ResponseWriter, r *http.Request) error {
+	path, err := nodePath(r, renderPrefix)
+	if err != nil {
+		return err
+	}
+	var text struct {
+		Markdown string `json:"markdown"`
+	}
+	if err := s.decode(w, r, &text); err != nil {
+		return err
+	}
+	html, err := s.Renderer.RenderText(r.Context(), path, text.Markdown)
+	if err != nil {
+		return missing(path, err)
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"html": html})
+}
