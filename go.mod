@@ -19,6 +19,7 @@ require (
 )
 
 require (
+	github.com/alecthomas/kong v1.17.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	golang.org/x/time v0.16.0

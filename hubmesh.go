@@ -44,6 +44,8 @@ type Options struct {
 	NodeBytes int
 	// Depth bounds the nesting of a content; 0 is 200.
 	Depth int
+	// BodyBytes bounds the JSON body of a request, in bytes; 0 is 8 MiB.
+	BodyBytes int64
 	// History is how many versions of a node are kept; 0 is 1,000.
 	History int
 	// Idle is how long a node's hub may be unused before it retires; 0 is 5 minutes.
@@ -57,6 +59,7 @@ type Mesh struct {
 	id       string
 	log      *slog.Logger
 	limits   node.Limits
+	bodies   int64
 	hubs     *hub.Mesh
 	store    store.Store
 	commits  *store.Committer
@@ -85,7 +88,7 @@ func New(o Options) (m *Mesh, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	m = &Mesh{id: newID(), log: o.Logger, limits: node.DefaultLimits}
+	m = &Mesh{id: newID(), log: o.Logger, limits: node.DefaultLimits, bodies: o.BodyBytes}
 	if o.NodeBytes > 0 {
 		m.limits.NodeBytes = o.NodeBytes
 	}
@@ -126,8 +129,12 @@ func (m *Mesh) openStore(o Options) (contentDir string, err error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return "", fmt.Errorf("data folder: %w", err)
 	}
-	m.store, err = sqlite.Open(filepath.Join(o.Dir, "hubmesh.db"), sqlite.Options{History: o.History, Logger: o.Logger})
-	return filepath.Join(o.Dir, "content"), err
+	s, err := sqlite.Open(context.Background(), sqlite.Options{File: filepath.Join(o.Dir, "hubmesh.db"), History: o.History, Log: o.Logger})
+	if err != nil {
+		return "", err
+	}
+	m.store = s
+	return filepath.Join(o.Dir, "content"), nil
 }
 
 // openNodes builds what serves nodes, bottom-up, and connects it to the store's feed.

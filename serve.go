@@ -28,7 +28,7 @@ func (m *Mesh) Handler(version string) (*httpapi.Server, error) {
 			Importer: importAPI{m}, Inspector: inspectAPI{m}, Rights: inspectAPI{m}, Caller: m.auth, Sessions: m.auth, Tokens: m.auth.Tokens,
 			TokenList: tokenAPI{m}, Readiness: &m.bootWork,
 		},
-		Limits: httpapi.Limits{Node: m.limits}, Bounds: m.hubs.Bounds(), Log: m.log, Page: page, Version: version, Registry: m.metrics(),
+		Limits: httpapi.Limits{Node: m.limits, BodyBytes: m.bodies}, Bounds: m.hubs.Bounds(), Log: m.log, Page: page, Version: version, Registry: m.metrics(),
 	})
 }
 

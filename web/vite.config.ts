@@ -1,4 +1,4 @@
-import { defaultClientConditions } from "vite";
+import { defaultClientConditions, defaultServerConditions } from "vite";
 import { defineConfig } from "vitest/config";
 
 // Assets live under a name that no space can have, so that a node's path never meets a file.
@@ -8,6 +8,7 @@ const browsers = ["chrome125", "firefox125", "safari18"];
 
 export default defineConfig({
   resolve: { conditions: ["hubmesh-source", ...defaultClientConditions] },
+  ssr: { resolve: { conditions: ["hubmesh-source", ...defaultServerConditions] } }, // for the tests
   build: {
     assetsDir: assets,
     assetsInlineLimit: 0,
@@ -21,6 +22,5 @@ export default defineConfig({
   },
   test: {
     include: ["test/**/*.test.{ts,tsx}"],
-    environment: "happy-dom",
   },
 });

@@ -46,11 +46,12 @@ type Runner struct {
 
 	mu      sync.Mutex
 	stopped bool
+	running map[node.Path]chan struct{} // closed when the activity has finished
 }
 
 // NewRunner returns a runner. Stop it before its mesh closes.
 func NewRunner(m *hub.Mesh, nodes Nodes, mirrors Mirrors, log *slog.Logger) *Runner {
-	r := &Runner{mesh: m, nodes: nodes, mirrors: mirrors, log: log}
+	r := &Runner{mesh: m, nodes: nodes, mirrors: mirrors, log: log, running: map[node.Path]chan struct{}{}}
 	r.ctx, r.cancel = context.WithCancel(message.WithIdentity(m.Context(), message.SystemIdentity()))
 	return r
 }
@@ -97,12 +98,34 @@ func (r *Runner) Start(ctx context.Context, owner node.Path, title string, work 
 		return "", err
 	}
 	run, cancel := context.WithCancel(message.WithIdentity(r.ctx, who))
+	finished := make(chan struct{})
+	r.mu.Lock()
+	r.running[path] = finished
+	r.mu.Unlock()
 	go func() {
 		defer r.work.Done()
 		defer cancel()
 		r.run(run, cancel, p, work)
+		r.mu.Lock()
+		delete(r.running, path)
+		r.mu.Unlock()
+		close(finished)
 	}()
 	return path, nil
+}
+
+// Wait returns when an activity of this process has finished, or when ctx ends.
+func (r *Runner) Wait(ctx context.Context, path node.Path) {
+	r.mu.Lock()
+	finished := r.running[path]
+	r.mu.Unlock()
+	if finished == nil {
+		return
+	}
+	select {
+	case <-finished:
+	case <-ctx.Done():
+	}
 }
 
 // run runs the work beside its writer and the watch for requests, and finishes it on every way out.

@@ -14,7 +14,8 @@ import (
 )
 
 // legacy are members of node files that say nothing here; they are passed over without a word.
-var legacy = map[string]bool{"$type": true, "addressSegments": true, "isPersistent": true, "isSatelliteType": true}
+var legacy = map[string]bool{"$type": true, "addressSegments": true, "isPersistent": true, "isSatelliteType": true, "isVirtual": true,
+	"routingType": true, "instantiationType": true}
 
 // parseJSON reads a node file. The path is decided by the file's place.
 func parseJSON(text []byte, at node.Path, limits node.Limits) (n node.Node, warnings []string, err error) {
@@ -24,6 +25,13 @@ func parseJSON(text []byte, at node.Path, limits node.Limits) (n node.Node, warn
 		return node.Node{}, nil, err
 	}
 	for _, name := range unknown {
+		if name == "displayOrder" && n.Order == nil {
+			var o struct{ DisplayOrder *int }
+			if json.Unmarshal(text, &o) == nil {
+				n.Order = o.DisplayOrder
+				continue
+			}
+		}
 		if !legacy[name] {
 			warnings = append(warnings, fmt.Sprintf("member '%s' is not known and was left out", name))
 		}

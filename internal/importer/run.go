@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/hubmesh/hubmesh/internal/activity"
@@ -41,6 +42,8 @@ func (p *plan) run(ctx context.Context, progress *activity.Progress) error {
 	}
 	progress.Say("reading")
 	types := p.types(ctx)
+	// Types first, then a level at a time: what a node needs to be there is there before it.
+	slices.SortStableFunc(p.items, func(a, b item) int { return p.rank(a) - p.rank(b) })
 	var chunk []pending
 	size := 0
 	for i, it := range p.items {
@@ -76,7 +79,7 @@ func (p *plan) run(ctx context.Context, progress *activity.Progress) error {
 		}
 		chunk = append(chunk, pending{n, fileOf(it, nil), fingerprint})
 		size += n.Content.Len()
-		if len(chunk) == chunkNodes || size > chunkBytes || (i+1 < len(p.items) && p.items[i+1].path.Depth() != it.path.Depth()) {
+		if len(chunk) == chunkNodes || size > chunkBytes || (i+1 < len(p.items) && p.rank(p.items[i+1]) != p.rank(it)) {
 			if err := p.flush(ctx, progress, chunk); err != nil {
 				return err
 			}
@@ -88,6 +91,14 @@ func (p *plan) run(ctx context.Context, progress *activity.Progress) error {
 		return err
 	}
 	return p.files(ctx, progress)
+}
+
+// rank is the round in which an item is written.
+func (p *plan) rank(it item) int {
+	if p.known[string(it.path)] {
+		return 0
+	}
+	return it.path.Depth()
 }
 
 func say(progress *activity.Progress, n note) {

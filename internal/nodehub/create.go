@@ -214,7 +214,9 @@ func (s *Service) prepareMany(ctx context.Context, n *node.Node, seen map[node.P
 	return s.prepare(ctx, n, false)
 }
 
-// assignment is the content of an access assignment.
+// AssignmentContent is the content of an assignment that gives a subject a role.
+func AssignmentContent(subject, role string) node.Content { return assignment(subject, role) }
+
 func assignment(subject, role string) node.Content {
 	return node.RawContent(fmt.Sprintf(`{"$type":"AccessAssignment","accessObject":%s,"roles":[{"role":%s}]}`, quote(subject), quote(role)))
 }

@@ -69,7 +69,7 @@ export function fromProblem(problem: JsonObject, retryAfter?: number): HubmeshEr
     code: text(problem["code"]) || "unexpected",
     status,
     retry: retry === "now" || retry === "after" || retry === "never" ? retry : retryOfStatus(status),
-    retryAfter,
+    retryAfter: retryAfter ?? (typeof problem["retryAfter"] === "number" ? problem["retryAfter"] : undefined),
     title: text(problem["title"]),
     detail: text(problem["detail"]),
     type: text(problem["type"]),

@@ -45,12 +45,16 @@ export function parseFrame(event: SseEvent, data: JsonObject): Frame | undefined
   }
 }
 
-/** Reads an event of `/api/live`; undefined for an event of a name that this client does not know. */
+/**
+ * Reads an event of `/api/live`; undefined for an event of a name that this client does not know.
+ * Throws the reason when the event is the end of the whole stream.
+ */
 export function parseLive(event: SseEvent): LiveMessage | undefined {
   const known = ["full", "patch", "deleted", "end", "sub-end", "children", "result"];
   if (!known.includes(event.event)) return undefined;
   const data = parseData(event);
   const sub = data["sub"];
+  if (event.event === "end" && sub === undefined) throw fromProblem(data);
   if (typeof sub !== "number") throw malformed(event);
   if (event.event === "children") {
     if (!Array.isArray(data["children"])) throw malformed(event);

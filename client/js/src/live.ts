@@ -53,6 +53,7 @@ export class Live {
   private next: Connection | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private healthy: ReturnType<typeof setTimeout> | undefined;
+  private readonly reads = new AbortController();
   private attempt = 0;
   private shown: LiveStatus = { state: "idle", error: undefined, retryAt: undefined };
 
@@ -107,6 +108,7 @@ export class Live {
   /** Ends everything. Views keep their last value. */
   close(): void {
     this.drop();
+    this.reads.abort();
     this.topics.clear();
     this.setStatus("closed");
   }
@@ -125,6 +127,7 @@ export class Live {
       } else {
         this.topics.set(key, topic as Topic<unknown>);
         this.changed();
+        if (this.shown.state === "reconnecting" || this.shown.state === "refused") this.readOnce(topic as Topic<unknown>);
       }
     }
     topic.views++;
@@ -204,6 +207,7 @@ export class Live {
           const message = parseLive(event);
           const topic = message === undefined ? undefined : connection.topics[message.sub];
           if (message === undefined || topic === undefined) continue;
+          topic.followed = true;
           if (topic.take(message.body)) this.fetchNode(topic as NodeTopic, connection);
           if (message.body.kind === "end") this.ended(topic, message.body.error);
           else topic.endings = 0;
@@ -236,6 +240,9 @@ export class Live {
     else return;
     clearTimeout(this.healthy);
     if (this.next !== undefined) return; // a newer one is on its way already
+    for (const topic of this.topics.values()) {
+      if (!topic.followed && topic.snapshot.status === "loading") this.readOnce(topic);
+    }
     if (error?.retry === "never") {
       this.setStatus("refused", error);
       return;
@@ -243,6 +250,14 @@ export class Live {
     const delay = reconnectDelay(this.attempt++, this.random, (error?.retryAfter ?? 0) * 1000);
     this.schedule(delay);
     this.setStatus("reconnecting", error, Date.now() + delay);
+  }
+
+  /** Without a connection a subscription that had no frame yet shows at least what is there now. */
+  private readOnce(topic: Topic<unknown>): void {
+    topic.readOnce(this.client, this.reads.signal).catch((cause: unknown) => {
+      if (topic.followed || this.reads.signal.aborted) return;
+      topic.fail(cause instanceof HubmeshError ? cause : new HubmeshError({ code: "network", retry: "after", cause }));
+    });
   }
 
   /** One subscription ended: for good, or to be asked for again. */
@@ -288,7 +303,7 @@ function ready(topic: Topic<unknown>): Promise<void> {
     const settle = (): boolean => {
       const { status, error } = topic.snapshot;
       if (status === "failed") reject(error);
-      else if (status === "loading") return false;
+      else if (!topic.followed) return false;
       else resolve();
       return true;
     };

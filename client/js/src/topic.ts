@@ -1,3 +1,4 @@
+import type { Client } from "./client.ts";
 import type { HubmeshError } from "./errors.ts";
 import type { LiveMessage } from "./frames.ts";
 import { initialMirror, stepMirror, type MirrorEvent, type MirrorState } from "./mirror.ts";
@@ -19,7 +20,8 @@ export interface View<T> {
   subscribe(listener: () => void): () => void;
   /**
    * Resolves when the server has sent the first frame of this subscription: a write made afterwards
-   * arrives. Rejects when the subscription fails.
+   * arrives. Rejects when the subscription fails. A value may be there before, read while the
+   * connection was down.
    */
   ready(): Promise<void>;
   /** Ends this subscription. Idempotent. */
@@ -33,6 +35,8 @@ type Body = LiveMessage["body"];
 export abstract class Topic<T> {
   readonly listeners = new Set<() => void>();
   views = 0;
+  /** The server has sent a frame of it. */
+  followed = false;
   /** How often in a row the server ended it for now; for the delay of the next try. */
   endings = 0;
   abstract readonly kind: TopicKind;
@@ -43,6 +47,8 @@ export abstract class Topic<T> {
   /** A connection that carries this subscription was accepted. */
   abstract connected(): void;
   abstract fail(error: HubmeshError): void;
+  /** Reads the value once, beside the connection. What the connection brings meanwhile wins. */
+  abstract readOnce(client: Client, signal: AbortSignal): Promise<void>;
 
   protected notify(): void {
     for (const listener of [...this.listeners]) listener();
@@ -71,6 +77,11 @@ export class NodeTopic extends Topic<MeshNode> {
     this.step({ kind: "end", error });
   }
 
+  async readOnce(client: Client, signal: AbortSignal): Promise<void> {
+    const node = await client.get(this.argument, { signal });
+    if (!this.followed) this.step({ kind: "fetched", node });
+  }
+
   step(event: MirrorEvent): boolean {
     const { state, fetch } = stepMirror(this.state, event);
     this.state = state;
@@ -96,12 +107,19 @@ abstract class ListTopic<T> extends Topic<T> {
     if (body.kind === "end") this.fail(body.error);
     else {
       const value = this.read(body);
-      if (value !== undefined) {
-        this.shown = { status: "live", value, version: 0, error: undefined };
-        this.notify();
-      }
+      if (value !== undefined) this.show(value);
     }
     return false;
+  }
+
+  async readOnce(client: Client, signal: AbortSignal): Promise<void> {
+    const value = await this.load(client, signal);
+    if (!this.followed) this.show(value);
+  }
+
+  private show(value: T): void {
+    this.shown = { status: "live", value, version: 0, error: undefined };
+    this.notify();
   }
 
   override connected(): void {}
@@ -112,6 +130,7 @@ abstract class ListTopic<T> extends Topic<T> {
   }
 
   protected abstract read(body: Body): T | undefined;
+  protected abstract load(client: Client, signal: AbortSignal): Promise<T>;
 }
 
 export class ChildrenTopic extends ListTopic<Child[]> {
@@ -119,11 +138,17 @@ export class ChildrenTopic extends ListTopic<Child[]> {
   protected read(body: Body): Child[] | undefined {
     return body.kind === "children" ? body.children : undefined;
   }
+  protected async load(client: Client, signal: AbortSignal): Promise<Child[]> {
+    return (await client.children(this.argument, { signal })).children;
+  }
 }
 
 export class QueryTopic extends ListTopic<QueryResult> {
   readonly kind = "query";
   protected read(body: Body): QueryResult | undefined {
     return body.kind === "result" ? body.result : undefined;
+  }
+  protected load(client: Client, signal: AbortSignal): Promise<QueryResult> {
+    return client.query(this.argument, { signal });
   }
 }

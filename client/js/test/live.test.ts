@@ -160,6 +160,35 @@ describe("the live connection", () => {
     expect(server.asked.length).toBe(1);
   });
 
+  it("reads a new subscription once while there is no connection, and is not ready by that", async () => {
+    const { server, live } = start({ random: () => 0.9 });
+    const late = live.node("late");
+    server.nodes.set("late", nodeOf("late", 2));
+    await pass(50);
+    server.nodes.set("b", nodeOf("b", 4));
+    server.last.break();
+    await pass();
+    expect(late.current.version).toBe(2);
+    const [b, gone] = [live.node("b"), live.node("gone")];
+    let ready = false;
+    void b.ready().then(() => { ready = true; });
+    await pass();
+    expect([b.current.version, gone.current.error?.code, ready]).toEqual([4, "not_found", false]);
+    await pass(firstWindowMs);
+    server.last.event("full", { sub: server.last.subs.indexOf("node:b"), ...(fullOf("b", 5) as object) } as Json);
+    await pass();
+    expect([b.current.version, ready]).toEqual([5, true]);
+  });
+
+  it("takes the server's word for why the whole stream ends and when to come back", async () => {
+    const { server, live } = start({ random: () => 0 });
+    live.node("a");
+    await pass(50);
+    server.last.event("end", { code: "shutting_down", status: 503, retry: "after", retryAfter: 5, title: "Shutting down" });
+    await pass();
+    expect([live.status.state, live.status.error?.code, live.status.retryAt]).toEqual(["reconnecting", "shutting_down", Date.now() + 5000]);
+  });
+
   it("does not come back by itself when it is refused, and does when asked", async () => {
     const { server, live } = start();
     server.refusal = () => problem(401, "unauthenticated");

@@ -10,9 +10,19 @@ export interface Heading {
   level: number;
 }
 
+interface Props {
+  path: string;
+  html: string;
+  /** A heading of this text at the top is left out: the page shows it already. */
+  title?: string;
+  /** Changed blocks do not light up. */
+  quiet?: boolean;
+  onShown?: (headings: Heading[]) => void;
+}
+
 /** A node's document: HTML that the server has rendered and sanitised. Changed blocks light up for a moment. */
-export function Document(props: { path: string; html: string; onShown?: (headings: Heading[]) => void; quiet?: boolean }) {
-  const { path, html, onShown, quiet } = props;
+export function Document(props: Props) {
+  const { path, html, title, onShown, quiet } = props;
   const root = useRef<HTMLDivElement>(null);
   const shown = useRef<{ path: string; blocks: Blocks } | undefined>(undefined);
 
@@ -31,9 +41,11 @@ export function Document(props: { path: string; html: string; onShown?: (heading
         element.addEventListener("animationend", () => element.classList.remove("just-changed"), { once: true });
       }
     }
+    const top = container.firstElementChild;
+    if (top instanceof HTMLHeadingElement) top.hidden = top.tagName === "H1" && textOf(top) === title;
     fixContrast(container);
     onShown?.(headingsOf(container));
-  }, [path, html]);
+  }, [path, html, title]);
 
   useEffect(() => onThemeChange(() => root.current !== null && fixContrast(root.current)), []);
 
@@ -41,9 +53,14 @@ export function Document(props: { path: string; html: string; onShown?: (heading
 }
 
 function headingsOf(container: HTMLElement): Heading[] {
-  return [...container.querySelectorAll<HTMLElement>("h1[id], h2[id], h3[id]")].map((heading) => ({
+  return [...container.querySelectorAll<HTMLElement>("h1[id]:not([hidden]), h2[id], h3[id]")].map((heading) => ({
     id: heading.id,
-    text: (heading.textContent ?? "").replace(/#$/, ""),
+    text: textOf(heading),
     level: Number(heading.tagName[1]),
   }));
+}
+
+/** The text of a heading without the sign of its anchor. */
+function textOf(heading: HTMLElement): string {
+  return (heading.textContent ?? "").replace(/#$/, "").trim();
 }

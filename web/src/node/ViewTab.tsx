@@ -38,12 +38,12 @@ export function ViewTab(props: { node: MeshNode; children: Snapshot<Child[]>; ha
     <div class="view">
       <div class="view-main">
         {error !== undefined && <ErrorPanel error={error} what="The document can not be shown" onRetry={reload} />}
-        {hasDocument && <Document path={node.path} html={value.html} onShown={setHeadings} />}
+        {hasDocument && <Document path={node.path} html={value.html} title={node.name ?? node.id} onShown={setHeadings} />}
         {!hasDocument && isDocument && error === undefined && (loading ? <Loading /> : <p class="muted empty-document">This document is empty.</p>)}
         {!hasDocument && !isDocument && node.content !== undefined && <DataView value={node.content} />}
         <Contents children={children} onCreate={node.content === undefined && !hasDocument ? onCreate : undefined} />
       </div>
-      {hasDocument && headings.filter((h) => h.level > 1).length > 2 && <Outline headings={headings.filter((h) => h.level <= 3)} />}
+      {hasDocument && headings.length > 2 && <Outline headings={headings} />}
     </div>
   );
 }

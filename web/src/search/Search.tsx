@@ -6,7 +6,7 @@ import { useSession } from "../app/session.ts";
 import { ErrorPanel } from "../ui/ErrorPanel.tsx";
 import { Glyph } from "../ui/Glyph.tsx";
 import { NodeIcon } from "../ui/NodeIcon.tsx";
-import { rank, searchQuery } from "./search.ts";
+import { searchFor, searchQueries } from "./search.ts";
 
 const quietMs = 150;
 
@@ -19,10 +19,10 @@ export function Search() {
   const input = useRef<HTMLInputElement>(null);
   const root = useRef<HTMLDivElement>(null);
   const settled = useDebounced(typed, quietMs);
-  const query = searchQuery(settled);
-  const { value, error, loading, reload } = useLoad(query === undefined ? undefined : `search\n${query}`, (signal) => client.query(query ?? "", { signal }));
-  const hits = query === undefined ? [] : rank(value?.nodes ?? [], settled);
-  const showing = open && query !== undefined;
+  const wanted = searchQueries(settled).length > 0;
+  const { value, error, loading, reload } = useLoad(wanted ? `search\n${settled}` : undefined, (signal) => searchFor(settled, (query) => client.query(query, { signal })));
+  const hits = wanted ? (value?.hits ?? []) : [];
+  const showing = open && wanted;
 
   useEffect(() => setActive(0), [settled]);
   useEffect(() => {

@@ -1,18 +1,44 @@
-import type { MeshNode } from "@hubmesh/client";
+import type { MeshNode, QueryResult } from "@hubmesh/client";
 
-/** The queries that the page asks, in one place. */
+/** The queries that the page asks, in one place (docs/query.md). */
 export const runningActivities = "nodeType:Activity content.status:Running";
-export const typeDefinitions = "nodeType:NodeType scope:subtree limit:200";
+export const typeDefinitions = "nodeType:NodeType limit:200";
 
 /** How many hits are asked for, and how many are shown. */
 const asked = 50;
 export const shown = 20;
 
-/** The query for what was typed: every word must occur. Undefined when there is no word. */
-export function searchQuery(typed: string): string | undefined {
+/**
+ * The queries for what was typed, the narrower one first: nodes with every word in their name, then
+ * nodes with every word anywhere. The second is asked when the first finds little. Empty without a word.
+ */
+export function searchQueries(typed: string): string[] {
   const words = wordsOf(typed);
-  if (words.length === 0) return undefined;
-  return `${words.map((word) => `"${word}"`).join(" ")} scope:subtree context:search limit:${asked}`;
+  if (words.length === 0) return [];
+  const anywhere = words.map((word) => `"${word}"`).join(" ");
+  // In a name only letters and digits are asked for: all else has a meaning in the query language.
+  const plain = typed.match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
+  const named = plain.map((word) => `name:*${word}*`).join(" ");
+  return [named, anywhere].filter((query) => query !== "").map((query) => `${query} context:search limit:${asked}`);
+}
+
+/** Asks the queries and gives the ranked hits. */
+export async function searchFor(typed: string, ask: (query: string) => Promise<QueryResult>): Promise<Found> {
+  const found = new Map<string, MeshNode>();
+  let truncated = false;
+  for (const query of searchQueries(typed)) {
+    const { nodes, truncated: more } = await ask(query);
+    for (const node of nodes) found.set(node.path, node);
+    truncated = more;
+    if (found.size >= shown) break;
+  }
+  return { hits: rank([...found.values()], typed), truncated: truncated || found.size > shown };
+}
+
+export interface Found {
+  hits: MeshNode[];
+  /** There are more than these. */
+  truncated: boolean;
 }
 
 function wordsOf(typed: string): string[] {

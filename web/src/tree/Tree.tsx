@@ -28,8 +28,10 @@ export function Tree(props: { store: TreeStore; current: string; onOpened: () =>
     const element = list.current;
     if (element === null || index < 0) return;
     const [top, bottom] = [index * rowHeight, (index + 1) * rowHeight];
-    if (top < element.scrollTop) element.scrollTop = top - rowHeight;
-    else if (bottom > element.scrollTop + element.clientHeight) element.scrollTop = bottom - element.clientHeight + rowHeight;
+    const [above, below] = [element.scrollTop - top, bottom - element.scrollTop - element.clientHeight];
+    if (Math.max(above, below) > element.clientHeight / 2) element.scrollTop = top - element.clientHeight / 2;
+    else if (above > 0) element.scrollTop = top - rowHeight;
+    else if (below > 0) element.scrollTop += below + rowHeight;
   }, [store.focused, index < 0]);
 
   useLayoutEffect(() => {

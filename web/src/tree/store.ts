@@ -6,6 +6,8 @@ export class TreeStore {
   rows: readonly Row[] = [];
   /** The row that takes the keys. */
   focused = "";
+  /** A node that was opened and is expanded as soon as its row is known to have something below. */
+  private opening = "";
   private readonly expanded = new Set<string>();
   private readonly levels = new Map<string, { view: View<Child[]>; level: Level }>();
   private readonly listeners = new Set<() => void>();
@@ -20,13 +22,14 @@ export class TreeStore {
     return () => this.listeners.delete(listener);
   }
 
-  /** Opens every level above a path, so that its row can be seen. */
+  /** Opens every level above a path, so that its row can be seen, and the path's own. */
   reveal(path: string): void {
     for (const above of pathAndAncestors(parentPath(path))) {
       this.expanded.add(above);
       this.watch(above);
     }
     if (path !== "") this.focused = path;
+    this.opening = path;
     this.refresh();
   }
 
@@ -69,6 +72,11 @@ export class TreeStore {
 
   private refresh(): void {
     this.rows = rowsOf(this.expanded, (path) => this.levels.get(path)?.level);
+    const opened = this.rows.find((row) => row.kind === "node" && row.path === this.opening);
+    if (opened?.kind === "node") {
+      this.opening = "";
+      if (opened.expanded === false) return this.expand(opened.path);
+    }
     const nodes = this.rows.filter((row) => row.kind === "node");
     if (!nodes.some((row) => row.path === this.focused)) {
       const above = pathAndAncestors(this.focused).reverse().find((path) => nodes.some((row) => row.path === path));

@@ -11,7 +11,7 @@ export type IconKind =
 
 export function iconOf(icon: string | undefined, nodeType: string | undefined): IconKind {
   const value = (icon ?? "").trim();
-  if (value.startsWith("/static/NodeTypeIcons/")) return { kind: "mask", src: value };
+  if (value.startsWith("/static/") && value.endsWith(".svg")) return { kind: "mask", src: value };
   if (value.startsWith("/")) return { kind: "image", src: value };
   if (value.startsWith("<svg")) {
     const src = `data:image/svg+xml,${encodeURIComponent(value)}`;

@@ -128,6 +128,9 @@ export class MockStore extends EventEmitter {
       if (field === undefined) {
         const word = fold(term.replaceAll("\"", ""));
         tests.push((n) => fold([n.name ?? "", n.path, n.description ?? "", n.nodeType ?? ""].join(" ")).includes(word));
+      } else if (field === "name") {
+        const word = fold(value.replaceAll("*", ""));
+        tests.push((n) => fold(n.name ?? "").includes(word));
       } else if (field === "limit") limit = Number(value);
       else if (!["scope", "context", "sort", "is"].includes(field)) tests.push((n) => field.split(".").reduce((at, key) => at?.[key], n) === value);
     }

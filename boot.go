@@ -1,0 +1,123 @@
+package hubmesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/importer"
+	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/nodehub"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// adminSubject is who the token of the first start speaks as.
+const adminSubject = "admin"
+
+// GuideSpace is the space that a first start fills with the documentation.
+const GuideSpace = "Guide"
+
+// AdminToken sees to it that there is an Admin of the root scope and a token that speaks as it. The
+// token is written to file, mode 0600, when the file is not there yet; created tells so. Whoever may
+// write that file owns the mesh.
+func (m *Mesh) AdminToken(ctx context.Context, file string) (created bool, err error) {
+	ctx = AsSystem(ctx)
+	path := node.Path("_Access/" + adminSubject + "_Access")
+	if _, err := m.store.Read(ctx, path); errors.As(err, new(*store.NotFoundError)) {
+		if err := m.nodes.Grant(ctx, "", adminSubject, "Admin"); err != nil {
+			return false, fmt.Errorf("granting the first Admin: %w", err)
+		}
+	} else if err != nil {
+		return false, err
+	}
+	if _, err := os.Stat(file); err == nil {
+		return false, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("admin token file: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+		return false, fmt.Errorf("admin token file: %w", err)
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return false, fmt.Errorf("admin token file: %w", err)
+	}
+	token, _, err := m.auth.Tokens.Issue(ctx, adminSubject, "first start")
+	if err == nil {
+		_, err = f.WriteString(token + "\n")
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return false, errors.Join(fmt.Errorf("admin token file: %w", err), os.Remove(file))
+	}
+	return true, nil
+}
+
+// LoginCode returns a code that works once, within ten minutes, to sign a browser in as the first
+// Admin.
+func (m *Mesh) LoginCode() (string, error) { return m.auth.Sessions.NewCode(adminSubject, "Admin") }
+
+// PublicRead lets visitors without credentials read everything but assignments, as long as this process
+// runs: the grant is not stored.
+func (m *Mesh) PublicRead() {
+	path := node.Path("_Access/" + message.SubjectAnonymous + "_Access")
+	m.access.Apply(access.Change{Path: path, Version: 1, Node: node.Node{Path: path, NodeType: node.TypeAccessAssignment, State: node.StateActive,
+		Content: nodehub.AssignmentContent(message.SubjectAnonymous, "Viewer")}})
+}
+
+// BootImport imports a tree as the first Admin, in the background; the mesh is not ready until it has
+// settled. It returns the activity's path.
+func (m *Mesh) BootImport(name string, src fs.FS, into string, contentFS fs.FS) (string, error) {
+	ctx := message.WithIdentity(m.hubs.Context(), &message.Identity{Subject: adminSubject, Name: "Admin"})
+	done := m.bootWork.begin("import of " + name)
+	p, err := m.importer.Start(ctx, importer.Request{Source: src, Name: name, Into: node.Path(into), Content: contentFS})
+	if err != nil {
+		done()
+		return "", err
+	}
+	m.hubs.Go(func() {
+		defer done()
+		m.work.Wait(ctx, p)
+	})
+	return string(p), nil
+}
+
+// BootImportFolder is BootImport of a folder of this machine.
+func (m *Mesh) BootImportFolder(dir, into, contentDir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	src, err := importer.Folder(abs)
+	if err != nil {
+		return "", err
+	}
+	var files fs.FS
+	if contentDir != "" {
+		if contentDir, err = filepath.Abs(contentDir); err != nil {
+			return "", err
+		}
+		if files, err = importer.Folder(contentDir); err != nil {
+			return "", err
+		}
+	}
+	return m.BootImport(dir, src, into, files)
+}
+
+// IsEmpty tells whether the mesh has no space yet.
+func (m *Mesh) IsEmpty(ctx context.Context) (bool, error) {
+	list, err := m.store.Partitions(ctx)
+	for _, p := range list {
+		if p.Name != "_Access" {
+			return false, err
+		}
+	}
+	return true, err
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hubmesh/hubmesh"
+	"github.com/hubmesh/hubmesh/docs"
+)
+
+// testing is the environment variable without which faults are refused.
+const testing = "HUBMESH_TESTING"
+
+type serveCmd struct {
+	Data           string   `help:"Data folder: the database and the content files." default:"./hubmesh-data" type:"path"`
+	Listen         string   `help:"Address to listen on." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	AdminTokenFile string   `help:"File for the Admin token, written at the first start with mode 0600. Default: admin-token in the data folder." placeholder:"FILE" type:"path"`
+	Import         []string `help:"Import a folder of node files at this start; may repeat." placeholder:"DIR" type:"path"`
+	Content        string   `help:"Folder of content files that goes with --import." placeholder:"DIR" type:"path"`
+	Into           string   `help:"Path below which --import puts the nodes." placeholder:"PATH"`
+	PublicRead     bool     `help:"Let visitors without credentials read everything but assignments."`
+	Memory         bool     `help:"Keep nothing: the data is gone when the process ends."`
+	NodeBytes      int      `help:"Largest node, in bytes of JSON." default:"1048576"`
+	JSONDepth      int      `help:"Deepest nesting of a content." default:"200" name:"json-depth"`
+	BodyBytes      int64    `help:"Largest JSON body of a request, in bytes." default:"8388608"`
+	History        int      `help:"Versions of a node that are kept." default:"1000"`
+	LogLevel       string   `help:"Least level of log lines: debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
+	Fault          []string `help:"For tests, with HUBMESH_TESTING=1: start:PATH=DURATION delays the start of a node's hub." placeholder:"FAULT"`
+}
+
+// Run serves until the process is told to stop.
+func (c *serveCmd) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	delay, err := faults(c.Fault)
+	if err != nil {
+		return usage(err)
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return usage(err)
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	// The port first: a process that can not listen must not open the data.
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return listenError(c.Listen, err)
+	}
+	o := hubmesh.Options{Dir: c.Data, Logger: log, NodeBytes: c.NodeBytes, Depth: c.JSONDepth, BodyBytes: c.BodyBytes, History: c.History, StartDelay: delay}
+	if c.Memory {
+		o.Dir = ""
+	}
+	m, err := hubmesh.New(o)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	serveErr := c.serve(ctx, m, l, log)
+	bound, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), 45*time.Second, errors.New("the shutdown took more than 45 s"))
+	defer cancel()
+	return errors.Join(serveErr, m.Close(bound))
+}
+
+func (c *serveCmd) serve(ctx context.Context, m *hubmesh.Mesh, l net.Listener, log *slog.Logger) error {
+	empty, err := m.IsEmpty(ctx)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	file := c.AdminTokenFile
+	if file == "" {
+		file = filepath.Join(c.Data, "admin-token")
+	}
+	created, err := m.AdminToken(ctx, file)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	if c.PublicRead {
+		m.PublicRead()
+	}
+	if empty {
+		if _, err := m.BootImport("the guide", docs.Files(), hubmesh.GuideSpace, nil); err != nil {
+			log.Warn("the guide was not imported", "error", err)
+		}
+	}
+	for _, dir := range c.Import {
+		if _, err := m.BootImportFolder(dir, c.Into, c.Content); err != nil {
+			return errors.Join(fmt.Errorf("--import: %w", err), l.Close())
+		}
+	}
+	return m.Serve(ctx, l, hubmesh.ServeOptions{Version: version, Ready: func(addr net.Addr) {
+		c.greet(os.Stdout, m, addr, file, created)
+	}})
+}
+
+// greet says where the mesh is and how to get in. The first line is what scripts wait for.
+func (c *serveCmd) greet(w io.Writer, m *hubmesh.Mesh, addr net.Addr, file string, created bool) {
+	url := "http://" + reachable(addr)
+	fmt.Fprintf(w, "listening on %s\n", url)
+	if code, err := m.LoginCode(); err == nil {
+		fmt.Fprintf(w, "sign in (once, within 10 minutes): %s/login?code=%s\n", url, code)
+	}
+	if created {
+		fmt.Fprintf(w, "Admin token written to %s\n", file)
+	}
+}
+
+// reachable is the listener's address as a browser on this machine can use it.
+func reachable(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func listenError(address string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is in use by another process; stop it or pass another --listen HOST:PORT", address)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("this user may not listen on %s; ports below 1024 need more rights: pass another --listen HOST:PORT", address)
+	}
+	return fmt.Errorf("cannot listen on '%s': %w; pass --listen HOST:PORT", address, err)
+}
+
+// faults reads --fault flags. They are refused outside tests.
+func faults(list []string) (func(path string) time.Duration, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	if os.Getenv(testing) != "1" {
+		return nil, fmt.Errorf("--fault is for tests: set %s=1 to use it", testing)
+	}
+	delays := map[string]time.Duration{}
+	for _, f := range list {
+		rest, ok := strings.CutPrefix(f, "start:")
+		path, text, ok2 := strings.Cut(rest, "=")
+		d, err := time.ParseDuration(text)
+		if !ok || !ok2 || path == "" || err != nil || d < 0 {
+			return nil, fmt.Errorf("--fault '%s': want start:PATH=DURATION, such as start:acme/page=15s", f)
+		}
+		delays[strings.Trim(path, "/")] = d
+	}
+	return func(path string) time.Duration { return delays[path] }, nil
+}
