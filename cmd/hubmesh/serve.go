@@ -18,8 +18,8 @@ import (
 	"github.com/hubmesh/hubmesh/docs"
 )
 
-// testing is the environment variable without which faults are refused.
-const testing = "HUBMESH_TESTING"
+// testingEnv is the environment variable without which faults are refused.
+const testingEnv = "HUBMESH_TESTING"
 
 type serveCmd struct {
 	Data           string   `help:"Data folder: the database and the content files." default:"./hubmesh-data" type:"path"`
@@ -140,8 +140,8 @@ func faults(list []string) (func(path string) time.Duration, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	if os.Getenv(testing) != "1" {
-		return nil, fmt.Errorf("--fault is for tests: set %s=1 to use it", testing)
+	if os.Getenv(testingEnv) != "1" {
+		return nil, fmt.Errorf("--fault is for tests: set %s=1 to use it", testingEnv)
 	}
 	delays := map[string]time.Duration{}
 	for _, f := range list {

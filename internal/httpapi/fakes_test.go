@@ -180,6 +180,9 @@ func (m *mesh) Children(ctx context.Context, path node.Path, page store.Page) ([
 
 func (m *mesh) Versions(ctx context.Context, path node.Path, _ store.VersionPage) ([]store.VersionInfo, error) {
 	n, err := m.Get(ctx, path)
+	if errors.As(err, new(*store.NotFoundError)) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -68,6 +68,7 @@ func TestNodesAreReadAndWritten(t *testing.T) {
 		{"a limit is above 0", "GET", "/api/children/acme?limit=0", bob, "", 400, []string{`"field":"limit"`}},
 		{"no children is an empty list", "GET", "/api/children/acme/p", bob, "", 200, []string{`"children":[]`}},
 		{"history is listed", "GET", "/api/versions/acme/p", bob, "", 200, []string{`"kind":"updated"`, `"by":"bob"`}},
+		{"a path without a history is 404", "GET", "/api/versions/acme/none", bob, "", 404, []string{"'acme/none'"}},
 		{"a node as it was", "GET", "/api/versions/acme/p?at=2", bob, "", 200, []string{`"version":2`, `ETag: "2"`}},
 		{"a version that is not kept is 404", "GET", "/api/versions/acme/p?at=99", bob, "", 404, nil},
 		{"a query finds nodes", "GET", "/api/query?q=path:acme/p", bob, "", 200, []string{`"nodes":[{"path":"acme/p"`, `"truncated":false`}},

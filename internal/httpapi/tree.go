@@ -96,6 +96,9 @@ func (s *Server) listVersions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return missing(path, err)
 	}
+	if len(list) == 0 && before == 0 {
+		return absent(path) // history outlives its node, so there never was one
+	}
 	lines := make([]versionLine, len(list))
 	for i, v := range list {
 		lines[i] = versionLine{VersionInfo: v, Kind: kindName(v.Kind)}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is the program's; a release sets it with -ldflags "-X main.version=…".
+var version = "dev"
+
+// root is the command line: one field a verb.
+type root struct {
+	Serve    serveCmd    `cmd:"" help:"Serve a mesh from a data folder."`
+	Import   importCmd   `cmd:"" help:"Import a folder of node files and follow it to its end."`
+	Get      getCmd      `cmd:"" help:"Print a node."`
+	Create   createCmd   `cmd:"" help:"Create a node."`
+	Put      putCmd      `cmd:"" help:"Create a node, or replace every writable field."`
+	Patch    patchCmd    `cmd:"" help:"Merge an RFC 7396 patch over a node."`
+	Delete   deleteCmd   `cmd:"" help:"Delete a node, or a subtree."`
+	Query    queryCmd    `cmd:"" help:"Print the nodes that match a query."`
+	Watch    watchCmd    `cmd:"" help:"Print a node and then each change of it, a line each, until interrupted."`
+	Versions versionsCmd `cmd:"" help:"Print the history of a node, newest first."`
+	Why      whyCmd      `cmd:"" help:"Print what the server knows about the hub at an address."`
+	Token    tokenCmd    `cmd:"" help:"Make, list and revoke API tokens."`
+	Version  versionCmd  `cmd:"" help:"Print the version of this program."`
+}
+
+// std are the streams of the process.
+type std struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], std{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// exit carries the code of a verb that ends early, such as --help.
+type exit int
+
+// run runs one command line and returns the exit code.
+func run(ctx context.Context, args []string, s std) (code int) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
+	defer func() {
+		if fault := recover(); fault != nil {
+			early, ok := fault.(exit)
+			if !ok {
+				panic(fault)
+			}
+			code = int(early)
+		}
+	}()
+	parser, err := kong.New(&root{},
+		kong.Name("hubmesh"),
+		kong.Description("A mesh of live, versioned nodes. Start one with `hubmesh serve`.\n\n"+exitHelp),
+		kong.UsageOnError(),
+		kong.Writers(s.out, s.err),
+		kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(s),
+	)
+	if err != nil {
+		fmt.Fprintln(s.err, "hubmesh:", err)
+		return exitFailed
+	}
+	verb, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(s.err, "hubmesh: %v\n  `hubmesh --help` lists the verbs, `hubmesh VERB --help` its flags\n", err)
+		return exitUsage
+	}
+	if err := verb.Run(); err != nil && !errors.Is(err, errInterrupted) {
+		explain(s.err, err)
+		return codeOf(err)
+	}
+	return exitOK
+}
