@@ -22,7 +22,7 @@ type benchGenCmd struct {
 const genPerFolder = 500
 
 // Run writes the files. The same numbers give the same bytes.
-func (c *benchGenCmd) Run() error {
+func (c *benchGenCmd) Run(s std) error {
 	if c.Nodes < 1 || c.Bytes < 200 {
 		return usage(fmt.Errorf("at least one node, of at least 200 bytes"))
 	}
@@ -56,6 +56,6 @@ func (c *benchGenCmd) Run() error {
 			return err
 		}
 	}
-	fmt.Printf("{\"dir\":%q,\"nodes\":%d}\n", c.Dir, c.Nodes)
-	return nil
+	_, err := fmt.Fprintf(s.out, "{\"dir\":%q,\"nodes\":%d}\n", c.Dir, c.Nodes)
+	return err
 }
