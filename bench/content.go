@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -25,34 +27,28 @@ func generated(ctx context.Context, bin, dir string, nodes int) error {
 // importAll runs one import over the API and returns how long it took.
 func importAll(ctx context.Context, c *client.Client, dir string) (time.Duration, error) {
 	began := time.Now()
-	path, err := c.Import(ctx, client.ImportRequest{Source: dir})
+	path, err := c.StartImport(ctx, client.Import{Source: dir})
 	if err != nil {
 		return 0, err
 	}
-	w, err := c.Watch(ctx, path, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer w.Close()
-	for {
-		e, err := w.Next(ctx)
-		if err != nil {
-			return 0, err
-		}
-		_ = e
-		n := w.Node()
+	ended := errors.New("ended")
+	err = c.Watch(ctx, path, client.WatchOptions{}, func(e client.Event) error {
 		var a struct{ Status string }
-		if err := n.Content.Decode(&a); err != nil {
-			return 0, err
+		if err := json.Unmarshal(e.Node.Content, &a); err != nil {
+			return err
 		}
 		switch a.Status {
 		case "Running", "":
-			continue
+			return nil
 		case "Succeeded":
-			return time.Since(began), nil
+			return ended
 		}
-		return 0, fmt.Errorf("the import ended as %s: %s", a.Status, n.Content)
+		return fmt.Errorf("the import ended as %s: %s", a.Status, e.Node.Content)
+	})
+	if !errors.Is(err, ended) {
+		return 0, err
 	}
+	return time.Since(began), nil
 }
 
 func importScenario(ctx context.Context, rounds int) (*Result, error) {
@@ -98,7 +94,7 @@ func importScenario(ctx context.Context, rounds int) (*Result, error) {
 }
 
 func oneImport(ctx context.Context, r *Result, s *server, src string) error {
-	c, err := client.New(s.url, s.token)
+	c, err := client.New(client.Options{Server: s.url, Token: s.token})
 	if err != nil {
 		return err
 	}
@@ -163,7 +159,7 @@ func coldScenario(ctx context.Context, rounds int) (*Result, error) {
 		return nil, err
 	}
 	defer s.stop()
-	c, err := client.New(s.url, s.token)
+	c, err := client.New(client.Options{Server: s.url, Token: s.token})
 	if err != nil {
 		return nil, err
 	}
