@@ -17,7 +17,7 @@ import (
 func builtPage(c *Config) {
 	c.Page = fstest.MapFS{
 		"index.html":       {Data: []byte("<!doctype html><title>hubmesh</title>")},
-		"assets/app-1a.js": {Data: []byte("export{}")},
+		"_app/app-1a.js": {Data: []byte("export{}")},
 		"favicon.svg":      {Data: []byte("<svg/>")},
 	}
 }
@@ -29,8 +29,8 @@ func TestEveryOtherPathIsThePage(t *testing.T) {
 		{"the path of a node", "GET", "/acme/Stories/launch", nil, "", 200, []string{"<title>hubmesh"}},
 		{"the path of a node with a dot", "GET", "/acme/v1.2.js", nil, "", 200, []string{"<title>hubmesh"}},
 		{"index.html itself", "GET", "/index.html", nil, "", 200, []string{"<title>hubmesh", "Cache-Control: no-cache"}},
-		{"a file whose name changes with it", "GET", "/assets/app-1a.js", nil, "", 200, []string{"export", "Cache-Control: public, max-age=2592000, immutable", "Content-Type: text/javascript"}},
-		{"a file of another build", "GET", "/assets/app-2b.js", nil, "", 404, nil},
+		{"a file whose name changes with it", "GET", "/_app/app-1a.js", nil, "", 200, []string{"export", "Cache-Control: public, max-age=2592000, immutable", "Content-Type: text/javascript"}},
+		{"a file of another build", "GET", "/_app/app-2b.js", nil, "", 404, nil},
 		{"another file", "GET", "/favicon.svg", nil, "", 200, []string{"Content-Type: image/svg+xml", "Cache-Control: no-cache"}},
 		{"dots", "GET", "/../etc/passwd", nil, "", 400, nil},
 		{"the headers of every answer", "HEAD", "/", nil, "", 200, []string{"X-Content-Type-Options: nosniff", "Referrer-Policy: same-origin", "Cross-Origin-Opener-Policy: same-origin"}},

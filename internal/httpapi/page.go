@@ -61,6 +61,10 @@ func loadPage(files fs.FS) (*page, error) {
 	return p, err
 }
 
+// hashed is the folder of the page whose files carry a hash of their bytes in their name. No partition
+// begins with "_", so it hides no node.
+const hashed = "_app/"
+
 // servePage answers every path that is no route: a file of the page, or the page itself, which finds out
 // what the path means.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) error {
@@ -68,7 +72,7 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Security-Policy", pagePolicy)
 	if file, ok := s.page.files[name]; ok && name != "index.html" {
 		cache := cacheAsk
-		if strings.HasPrefix(name, "assets/") {
+		if strings.HasPrefix(name, hashed) {
 			cache = cacheForever
 		}
 		file.serve(w, r, cache)
@@ -78,7 +82,7 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return problem("not_found", "this process serves no page")
 	}
-	if strings.HasPrefix(name, "assets/") {
+	if strings.HasPrefix(name, hashed) {
 		return problem("not_found", "the page has no such file") // of another build
 	}
 	index.serve(w, r, cacheAsk)

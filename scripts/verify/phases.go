@@ -30,10 +30,10 @@ func phases() []phase {
 		{name: "vet", groups: []string{"quick", "go"}, run: command("go", "vet", "./...")},
 		{name: "lint", groups: []string{"go"}, run: lintIfInstalled},
 		{name: "test", groups: []string{"go"}, run: goTests},
-		{name: "client-js", groups: []string{"web"}, run: npmTests("client/js")},
+		{name: "client-js", groups: []string{"web"}, run: againstServer(npmTests("client/js"))},
 		{name: "page", groups: []string{"web"}, run: npmTests("web")},
 		{name: "page-build", groups: []string{"web"}, run: comparePage},
-		{name: "page-e2e", groups: []string{"web"}, run: pageInBrowser},
+		{name: "page-e2e", groups: []string{"web"}, run: againstServer(pageInBrowser)},
 		{name: "write-page", groups: []string{"web-build"}, run: buildPage},
 	}
 }

@@ -118,3 +118,17 @@ func TestAFolderAheadInThePathWins(t *testing.T) {
 		t.Fatalf("found %q, %v; want %q", got, err, program)
 	}
 }
+
+func TestTheGreetingTellsWhereTheServerIs(t *testing.T) {
+	lines := make(chan string, 3)
+	lines <- "listening on http://127.0.0.1:1"
+	lines <- "sign in (once, within 10 minutes): http://127.0.0.1:1/login?code=x"
+	close(lines)
+	url, login, err := greeting(lines)
+	if err != nil || url != "http://127.0.0.1:1" || login != "http://127.0.0.1:1/login?code=x" {
+		t.Fatalf("%q %q %v", url, login, err)
+	}
+	if _, _, err := greeting(lines); err == nil {
+		t.Fatal("a server that ended was taken for one that listens")
+	}
+}
