@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -80,6 +81,9 @@ func errorOf(resp *http.Response) *Error {
 		}
 	}
 	e.fill()
+	if ref, err := url.Parse(e.Type); err == nil && e.Type != "" && resp.Request != nil {
+		e.Type = resp.Request.URL.ResolveReference(ref).String() // the page about it is the server's own
+	}
 	if e.Code == "" { // not of this API: a proxy, another server
 		e.Code, e.Title = CodeUnexpected, "The answer is not of this API"
 		e.Detail = strings.TrimSpace(string(text[:min(len(text), 200)]))
