@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/xml"
+	"errors"
 	"io"
 	"io/fs"
 	"net/http"
@@ -70,7 +71,7 @@ func TestBelowStaticAreBuiltInIconsAndNothingElse(t *testing.T) {
 		}
 		d := xml.NewDecoder(strings.NewReader(string(text)))
 		for {
-			if _, err := d.Token(); err == io.EOF {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Fatalf("%s: %v", name, err)
