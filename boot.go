@@ -72,6 +72,14 @@ func (m *Mesh) PublicRead() {
 		Content: nodehub.AssignmentContent(message.SubjectAnonymous, "Viewer")}})
 }
 
+// ImportFS imports a tree as an activity, for the identity in ctx, and returns the activity's path. The
+// caller must be Admin of the root scope. into is the path below which, "" to take the top-level
+// folders as partitions; files are content files by node, or nil.
+func (m *Mesh) ImportFS(ctx context.Context, name string, src fs.FS, into string, files fs.FS) (string, error) {
+	p, err := m.importer.Start(ctx, importer.Request{Source: src, Name: name, Into: node.Path(into), Content: files})
+	return string(p), err
+}
+
 // BootImport imports a tree as the first Admin, in the background; the mesh is not ready until it has
 // settled. It returns the activity's path.
 func (m *Mesh) BootImport(name string, src fs.FS, into string, contentFS fs.FS) (string, error) {

@@ -265,3 +265,12 @@ func newID() string {
 	}
 	return hex.EncodeToString(b[:])
 }
+
+// CommitStats are sums over the group commits so far.
+type CommitStats struct{ Batches, Rows int64 }
+
+// CommitStats tells how writes were grouped.
+func (m *Mesh) CommitStats() CommitStats {
+	s := m.commits.Stats()
+	return CommitStats{Batches: int64(s.Batches), Rows: int64(s.Rows)}
+}

@@ -71,6 +71,19 @@ func (m *Mesh) Create(ctx context.Context, path, nodeType string, content any) (
 	return m.nodes.Create(ctx, Node{Path: p, NodeType: nodeType, Name: p.ID(), Content: c})
 }
 
+// CreateMany creates many nodes, each with its own outcome in order: nil, or why it was not created.
+func (m *Mesh) CreateMany(ctx context.Context, nodes []Node) ([]error, error) {
+	out, err := m.nodes.CreateMany(ctx, nodes)
+	if err != nil {
+		return nil, err
+	}
+	errs := make([]error, len(out))
+	for i, o := range out {
+		errs[i] = o.Err
+	}
+	return errs, nil
+}
+
 // Put creates a node or replaces its writable fields.
 func (m *Mesh) Put(ctx context.Context, n Node, cond Condition) (Node, error) {
 	got, _, err := m.nodes.Put(ctx, n, cond)

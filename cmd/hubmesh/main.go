@@ -29,6 +29,7 @@ type root struct {
 	Versions versionsCmd `cmd:"" help:"Print the history of a node, newest first."`
 	Why      whyCmd      `cmd:"" help:"Print what the server knows about the hub at an address."`
 	Token    tokenCmd    `cmd:"" help:"Make, list and revoke API tokens."`
+	Bench    benchCmd    `cmd:"" help:"Make data to measure with."`
 	Version  versionCmd  `cmd:"" help:"Print the version of this program."`
 }
 

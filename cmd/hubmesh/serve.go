@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -39,9 +38,7 @@ type serveCmd struct {
 }
 
 // Run serves until the process is told to stop.
-func (c *serveCmd) Run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+func (c *serveCmd) Run(ctx context.Context, s std) error {
 	delay, err := faults(c.Fault)
 	if err != nil {
 		return usage(err)
@@ -50,7 +47,7 @@ func (c *serveCmd) Run() error {
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		return usage(err)
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	log := slog.New(slog.NewJSONHandler(s.err, &slog.HandlerOptions{Level: level}))
 	// The port first: a process that can not listen must not open the data.
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
@@ -64,13 +61,13 @@ func (c *serveCmd) Run() error {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	serveErr := c.serve(ctx, m, l, log)
+	serveErr := c.serve(ctx, s, m, l, log)
 	bound, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), 45*time.Second, errors.New("the shutdown took more than 45 s"))
 	defer cancel()
 	return errors.Join(serveErr, m.Close(bound))
 }
 
-func (c *serveCmd) serve(ctx context.Context, m *hubmesh.Mesh, l net.Listener, log *slog.Logger) error {
+func (c *serveCmd) serve(ctx context.Context, s std, m *hubmesh.Mesh, l net.Listener, log *slog.Logger) error {
 	empty, err := m.IsEmpty(ctx)
 	if err != nil {
 		return errors.Join(err, l.Close())
@@ -97,7 +94,7 @@ func (c *serveCmd) serve(ctx context.Context, m *hubmesh.Mesh, l net.Listener, l
 		}
 	}
 	return m.Serve(ctx, l, hubmesh.ServeOptions{Version: version, Ready: func(addr net.Addr) {
-		c.greet(os.Stdout, m, addr, file, created)
+		c.greet(s.out, m, addr, file, created)
 	}})
 }
 

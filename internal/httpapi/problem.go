@@ -17,7 +17,7 @@ type Problem struct {
 }
 
 // problemType is what the type of a problem begins with; the code is the anchor.
-const problemType = "https://github.com/hubmesh/hubmesh/blob/main/docs/errors.md#"
+const problemType = "/Guide/errors#"
 
 // retryDefault is Retry-After where an error does not say.
 const retryDefault = 5 * time.Second

@@ -130,9 +130,13 @@ func (w *Watch) end() {
 func (w *Watch) Next(ctx context.Context) (Frame, error) {
 	for {
 		select {
-		case <-w.wake:
-		case <-ctx.Done():
-			return Frame{}, context.Cause(ctx)
+		case <-w.wake: // what is there already is told even to a reader that is leaving
+		default:
+			select {
+			case <-w.wake:
+			case <-ctx.Done():
+				return Frame{}, context.Cause(ctx)
+			}
 		}
 		w.mu.Lock()
 		newest, unsure, over := w.newest, w.unsure, w.over

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/budget"
@@ -167,6 +168,9 @@ func (c *Client) Children(ctx context.Context, path node.Path, page store.Page) 
 	}
 	subject := SubjectOf(ctx)
 	for _, entry := range all {
+		if !page.Satellites && strings.HasPrefix(entry.Path.ID(), "_") {
+			continue // configuration, not content
+		}
 		switch {
 		case e.Check(subject, entry.Path, access.Read) == access.Granted:
 			entries = append(entries, entry)

@@ -50,8 +50,9 @@ func NewCommitter(s Committing, options CommitterOptions) *Committer {
 
 // Submit queues one write and waits for its commit. The error is nil exactly when the write is
 // durable; otherwise it is the row's own error (which is also in the Result), a fault of the store as
-// a whole, [ErrOverloaded] or [ErrClosed] (nothing was queued), or *[OutcomeUnknownError] when ctx
-// ended first: the commit goes on, nobody knows how it ends.
+// a whole, [ErrOverloaded], [ErrClosed] or ctx.Err() of a context that had ended before (nothing was
+// queued), or *[OutcomeUnknownError] when ctx ended while it waited: the commit goes on, and the
+// caller has to read the node to know how it ended.
 func (c *Committer) Submit(ctx context.Context, w Write) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err

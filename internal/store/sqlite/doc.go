@@ -3,7 +3,7 @@
 // It owns the file, its schema and its lock; only whoever wires a process calls it, everybody else
 // sees store.Store. One connection writes, a pool reads. A commit is durable when it returns: WAL with
 // synchronous=FULL, history and tombstones in the same transaction. A second process on the same file
-// is refused. The file is opened by no newer schema's reader: migrations are numbered and embedded.
+// is refused, and so is a file that a newer program has written: migrations are numbered and embedded.
 //
 // Rules: data.md §1.3, §2.1, §2.2, §2.4 as amended by architecture.md decisions 7, 8 and 9; figures and
 // settings: storage.md §7. Passes store/storetest.

@@ -20,6 +20,7 @@ const (
 	hintLocked     = "another program holds the database, such as a shell or a backup tool; end it"
 	hintNewer      = "use the newer program, or another data folder"
 	hintDisk       = "the disk does not keep what is written; look at the system's log"
+	hintPath       = "name another data folder, or put right what stands in its way"
 	hintFault      = "this is a fault of the program; please report it"
 )
 
@@ -31,6 +32,7 @@ func unavailable(op string, err error) error {
 	}
 	u := &store.UnavailableError{Op: op, Hint: hintFault, Err: err}
 	var fault *sqlite.Error
+	var path *fs.PathError
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		u.Kind, u.Hint, u.Transient = store.UnavailableFull, hintFull, true
@@ -38,6 +40,8 @@ func unavailable(op string, err error) error {
 		u.Kind, u.Hint = store.UnavailablePermission, hintPermission
 	case errors.As(err, &fault):
 		classify(u, fault.Code())
+	case errors.As(err, &path):
+		u.Hint = hintPath
 	}
 	return u
 }
@@ -55,6 +59,9 @@ func classify(u *store.UnavailableError, code int) {
 		u.Kind, u.Hint = store.UnavailablePermission, hintPermission
 	case sqlite3.SQLITE_IOERR:
 		u.Hint, u.Transient = hintDisk, true
+		if code == sqlite3.SQLITE_IOERR_SHMSIZE { // the index of the log cannot grow
+			u.Kind, u.Hint = store.UnavailableFull, hintFull
+		}
 	case sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT:
 		u.Hint, u.Transient = "try again", true
 	}

@@ -10,17 +10,17 @@ import (
 )
 
 // childKeys is a table expression that jumps from child to child of a path, whatever is below them:
-// one look into the index a child. Its parameters: ?1 the first key that may be one, ?2 the bound
+// two looks into the index a child. Its parameters: ?1 the first key that may be one, ?2 the bound
 // behind the last, ?3 the prefix of all, ?4 the place of the segment in the key, in characters from 1.
-// Its column k is the first key at or below a child.
-const childKeys = `with recursive child(k) as (
-  select (select key from nodes where key >= ?1 and key < ?2 order by key limit 1)
+// Its column is the child's segment.
+const childKeys = `with recursive child(segment) as (
+  select ` + segmentOf + ` from nodes n where n.key = (select key from nodes where key >= ?1 and key < ?2 order by key limit 1)
   union all
-  select (select n.key from nodes n where n.key >= ?3 || ` + segmentOf + ` || char(2) and n.key < ?2 order by n.key limit 1)
-  from child where child.k is not null)`
+  select ` + segmentOf + ` from child join nodes n
+    on n.key = (select m.key from nodes m where m.key >= ?3 || child.segment || char(2) and m.key < ?2 order by m.key limit 1))`
 
-// segmentOf is the child's segment in the key k.
-const segmentOf = `substr(child.k, ?4, case instr(substr(child.k, ?4), char(1)) when 0 then length(child.k) else instr(substr(child.k, ?4), char(1)) - 1 end)`
+// segmentOf is the segment in the first key at or below a child.
+const segmentOf = `substr(n.key, ?4, case instr(substr(n.key, ?4), char(1)) when 0 then length(n.key) else instr(substr(n.key, ?4), char(1)) - 1 end)`
 
 // childArgs are the parameters of childKeys for the children of path whose segments come after one.
 func childArgs(path node.Path, after string) []any {
@@ -35,10 +35,10 @@ func childArgs(path node.Path, after string) []any {
 // childQuery lists children with their nodes. ?5 tells that satellites count as children, too.
 func childQuery(rowColumns string) string {
 	return childKeys + `
-  select ` + segmentOf + `,
-    exists (select 1 from nodes d where d.key > ?3 || ` + segmentOf + ` || char(1) and d.key < ?3 || ` + segmentOf + ` || char(2) and (d.main is null or ?5)),
+  select segment,
+    exists (select 1 from nodes d where d.key > ?3 || segment || char(1) and d.key < ?3 || segment || char(2) and (d.main is null or ?5)),
     n.id is not null, ` + rowColumns + `
-  from child left join nodes n on n.key = ?3 || ` + segmentOf + ` where child.k is not null`
+  from child left join nodes n on n.key = ?3 || segment`
 }
 
 // Children returns the direct children of path; see [store.Store].

@@ -49,9 +49,13 @@ func migrations(files fs.FS) ([]migration, error) {
 	return all, nil
 }
 
-// migrate brings the schema to the newest version this program knows. Each step is one transaction.
-func (s *Store) migrate(ctx context.Context) error {
-	steps, err := migrations(migrationFiles)
+// migrate brings the schema to the newest version this program knows.
+func (s *Store) migrate(ctx context.Context) error { return s.migrateFrom(ctx, migrationFiles) }
+
+// migrateFrom applies the steps that are missing. Each is one transaction, so that a step that fails
+// leaves the schema as it was.
+func (s *Store) migrateFrom(ctx context.Context, files fs.FS) error {
+	steps, err := migrations(files)
 	if err != nil {
 		return err
 	}

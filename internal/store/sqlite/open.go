@@ -110,7 +110,7 @@ func (o Options) withDefaults() Options {
 func (s *Store) open(ctx context.Context) (err error) {
 	file := s.options.File
 	if file == "" {
-		return errors.New("no file is named")
+		return &store.UnavailableError{Op: "open", Hint: hintPath, Err: errors.New("no file is named")}
 	}
 	if file, err = filepath.Abs(file); err != nil {
 		return err

@@ -223,7 +223,7 @@ func (w *conditions) place(b query.Bounds) {
 
 // children writes a query for the keys of the children of base that may have a node.
 func (w *conditions) children(base node.Path) string {
-	text := childKeys + " select ?3 || " + segmentOf + " from child where child.k is not null"
+	text := childKeys + " select ?3 || segment from child"
 	for i, value := range childArgs(base, "") {
 		text = strings.ReplaceAll(text, fmt.Sprintf("?%d", i+1), "$"+w.arg(value)[1:]+"$")
 	}

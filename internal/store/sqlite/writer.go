@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -11,8 +12,9 @@ import (
 // as fast as statements of many rows (16,300 creates a second each, in transactions of 500), and a
 // row that fails undoes itself alone.
 type writer struct {
-	pool *sql.DB
-	conn *sql.Conn
+	pool       *sql.DB
+	conn       *sql.Conn
+	statements []*sql.Stmt // all of the following
 
 	begin, commit, rollback               *sql.Stmt
 	create, update, delete                *sql.Stmt
@@ -70,6 +72,7 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 		if *s.into, err = w.conn.PrepareContext(ctx, s.text); err != nil {
 			return fmt.Errorf("%w in: %s", err, s.text)
 		}
+		w.statements = append(w.statements, *s.into)
 	}
 	return nil
 }
@@ -108,10 +111,12 @@ func integer(statement *sql.Stmt, args ...any) (value int64, ok bool, err error)
 	return value, err == nil, err
 }
 
+// close ends the connection. database/sql does not close statements of a sql.Conn with it, and one that
+// is left would keep the file open.
 func (w *writer) close() error {
-	err := w.conn.Close() // closes its statements with it
-	if other := w.pool.Close(); err == nil {
-		err = other
+	var errs []error
+	for _, statement := range w.statements {
+		errs = append(errs, statement.Close())
 	}
-	return err
+	return errors.Join(append(errs, w.conn.Close(), w.pool.Close())...)
 }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+)
+
+// scenario is one measurement.
+type scenario struct {
+	name string
+	help string
+	run  func(ctx context.Context, rounds int) (*Result, error)
+}
+
+func scenarios() []scenario {
+	return []scenario{
+		{"ask", "asks in process against a bare mailbox and Proto.Actor", askScenario},
+		{"budget", "the cost of a budget hop, and whose diagnosis arrives under load", budgetScenario},
+		{"idle", "memory and collection with 100,000 idle node hubs", idleScenario},
+		{"flood", "asks to others while one hub is flooded", floodScenario},
+		{"writes", "durable writes on SQLite, over HTTP and against bare transactions", writesScenario},
+		{"import", "an import of generated nodes, its re-run, and reads beside it", importScenario},
+		{"cold", "the first content read of nodes nobody has touched", coldScenario},
+		{"start", "a cold serve on an empty folder", startScenario},
+	}
+}
+
+func main() {
+	only := flag.String("scenario", "", "comma-separated names; empty runs all")
+	rounds := flag.Int("rounds", 9, "interleaved rounds a scenario")
+	dir := flag.String("results", "results", "folder for the results")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	failed := false
+	for _, s := range scenarios() {
+		if *only != "" && !slices.Contains(strings.Split(*only, ","), s.name) {
+			continue
+		}
+		r, err := s.run(ctx, *rounds)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", s.name, err)
+			failed = true
+			continue
+		}
+		r.print()
+		if err := r.write(*dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			failed = true
+		}
+	}
+	if failed {
+		os.Exit(1)
+	}
+}

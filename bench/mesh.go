@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hubmesh/hubmesh"
+)
+
+// fill creates a space "bench" with n nodes of about the given bytes of content, 1,000 to a folder.
+func fill(ctx context.Context, m *hubmesh.Mesh, n, bytes int) error {
+	if _, err := m.Create(ctx, "bench", hubmesh.Space, map[string]any{}); err != nil {
+		return err
+	}
+	c, err := hubmesh.JSON(map[string]any{"text": strings.Repeat("x", max(bytes-12, 1))})
+	if err != nil {
+		return err
+	}
+	const chunk = 1000
+	for from := 0; from < n; from += chunk {
+		nodes := make([]hubmesh.Node, 0, chunk)
+		for i := from; i < min(from+chunk, n); i++ {
+			nodes = append(nodes, hubmesh.Node{Path: hubmesh.Path(fmt.Sprintf("bench/d%d/n%d", i/1000, i)), NodeType: hubmesh.Markdown, Content: c})
+		}
+		errs, err := m.CreateMany(ctx, nodes)
+		if err = errors.Join(append(errs, err)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// binary builds the product's binary and returns its path.
+func binary(ctx context.Context, dir string) (string, error) {
+	out := filepath.Join(dir, "hubmesh")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, "github.com/hubmesh/hubmesh/cmd/hubmesh")
+	cmd.Stderr = os.Stderr
+	return out, cmd.Run()
+}
+
+// server is a running "hubmesh serve".
+type server struct {
+	cmd   *exec.Cmd
+	url   string
+	token string
+	took  time.Duration // from its start to the first 200
+}
+
+// serve starts the binary on an empty folder and waits for its first 200.
+func serve(bin, dir string, args ...string) (*server, error) {
+	file := filepath.Join(dir, "token")
+	cmd := exec.Command(bin, append([]string{"serve", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0", "--admin-token-file", file, "--log-level", "error"}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(out)
+	s := &server{cmd: cmd}
+	for lines.Scan() {
+		if url, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
+			s.url = url
+			break
+		}
+	}
+	go func() {
+		for lines.Scan() {
+		}
+	}()
+	if s.url == "" {
+		return nil, errors.New("serve did not start")
+	}
+	resp, err := http.Get(s.url + "/")
+	if err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	resp.Body.Close()
+	s.took = time.Since(began)
+	if resp.StatusCode != http.StatusOK {
+		return nil, errors.Join(fmt.Errorf("first answer: %s", resp.Status), s.stop())
+	}
+	token, err := os.ReadFile(file)
+	if err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	s.token = strings.TrimSpace(string(token))
+	return s, nil
+}
+
+// resident is the server's resident memory in bytes.
+func (s *server) resident() float64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	var size, resident float64
+	fmt.Sscan(string(b), &size, &resident)
+	return resident * float64(os.Getpagesize())
+}
+
+func (s *server) stop() error {
+	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+		return err
+	}
+	return s.cmd.Wait()
+}
+
+// do sends one request as the Admin and wants a status below 300.
+func (s *server) do(client *http.Client, method, path, body string) error {
+	req, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	var buf [4096]byte
+	for {
+		if _, err := resp.Body.Read(buf[:]); err != nil {
+			break
+		}
+	}
+	resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, strings.TrimSpace(string(buf[:200])))
+	}
+	return nil
+}
