@@ -17,9 +17,9 @@ import (
 
 func builtPage(c *Config) {
 	c.Page = fstest.MapFS{
-		"index.html":       {Data: []byte("<!doctype html><title>hubmesh</title>")},
+		"index.html":     {Data: []byte("<!doctype html><title>hubmesh</title>")},
 		"_app/app-1a.js": {Data: []byte("export{}")},
-		"favicon.svg":      {Data: []byte("<svg/>")},
+		"favicon.svg":    {Data: []byte("<svg/>")},
 	}
 }
 
