@@ -92,7 +92,7 @@ func (c *Client) begin(ctx context.Context, r call) (*http.Response, error) {
 	}
 	if resp.StatusCode >= 400 {
 		defer resp.Body.Close() //nolint:errcheck // read only
-		return nil, errorOf(resp)
+		return nil, errorOf(c.base, resp)
 	}
 	return resp, nil
 }

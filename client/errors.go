@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -70,8 +69,8 @@ func HasCode(err error, codes ...string) bool {
 	return false
 }
 
-// errorOf reads the problem of an answer.
-func errorOf(resp *http.Response) *Error {
+// errorOf reads the problem of an answer of the server at base.
+func errorOf(base string, resp *http.Response) *Error {
 	e := &Error{Status: resp.StatusCode, Retry: Never}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err == nil {
@@ -80,10 +79,7 @@ func errorOf(resp *http.Response) *Error {
 			e.Members = nil
 		}
 	}
-	e.fill()
-	if ref, err := url.Parse(e.Type); err == nil && e.Type != "" && resp.Request != nil {
-		e.Type = resp.Request.URL.ResolveReference(ref).String() // the page about it is the server's own
-	}
+	e.fill(base)
 	if e.Code == "" { // not of this API: a proxy, another server
 		e.Code, e.Title = CodeUnexpected, "The answer is not of this API"
 		e.Detail = strings.TrimSpace(string(text[:min(len(text), 200)]))
@@ -97,13 +93,16 @@ func errorOf(resp *http.Response) *Error {
 	return e
 }
 
-// fill takes the fixed members of a problem.
-func (e *Error) fill() {
+// fill takes the fixed members of a problem. Its documentation may be on the server itself.
+func (e *Error) fill(base string) {
 	word := func(name string) string {
 		text, _ := e.Members[name].(string)
 		return text
 	}
 	e.Code, e.Title, e.Detail, e.Type = word("code"), word("title"), word("detail"), word("type")
+	if strings.HasPrefix(e.Type, "/") {
+		e.Type = base + e.Type
+	}
 	if retry := Retry(word("retry")); retry != "" {
 		e.Retry = retry
 	}

@@ -137,7 +137,7 @@ func (w *watch) take(name string, data []byte) error {
 		if err := json.Unmarshal(data, &e.Members); err != nil {
 			return fmt.Errorf("the end of the stream is no problem: %w", err)
 		}
-		e.fill()
+		e.fill(w.c.base)
 		return e
 	default:
 		return nil // of a later server

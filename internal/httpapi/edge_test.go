@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/xml"
+	"errors"
 	"io"
 	"io/fs"
 	"net/http"
@@ -16,9 +17,9 @@ import (
 
 func builtPage(c *Config) {
 	c.Page = fstest.MapFS{
-		"index.html":       {Data: []byte("<!doctype html><title>hubmesh</title>")},
+		"index.html":     {Data: []byte("<!doctype html><title>hubmesh</title>")},
 		"_app/app-1a.js": {Data: []byte("export{}")},
-		"favicon.svg":      {Data: []byte("<svg/>")},
+		"favicon.svg":    {Data: []byte("<svg/>")},
 	}
 }
 
@@ -70,7 +71,7 @@ func TestBelowStaticAreBuiltInIconsAndNothingElse(t *testing.T) {
 		}
 		d := xml.NewDecoder(strings.NewReader(string(text)))
 		for {
-			if _, err := d.Token(); err == io.EOF {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Fatalf("%s: %v", name, err)

@@ -145,7 +145,7 @@ func TestTheCodesOfTheAPIPageAreTheTable(t *testing.T) {
 		t.Fatal("docs/api.md has no table of codes")
 	}
 	listed := map[string]string{}
-	row := regexp.MustCompile("(?m)^\\| (.*) \\| (\\d+) \\| (\\w+) \\|$")
+	row := regexp.MustCompile(`(?m)^\| (.*) \| (\d+) \| (\w+) \|$`)
 	for _, m := range row.FindAllStringSubmatch(page, -1) {
 		for _, name := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(m[1], -1) {
 			listed[name[1]] = m[2] + " " + m[3]

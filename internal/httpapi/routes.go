@@ -49,12 +49,6 @@ func (op *operation) pattern() string {
 	return before + "{rest...}"
 }
 
-// prefix is what stands before the parameters of the path.
-func (op *operation) prefix() string {
-	before, _, _ := strings.Cut(op.path, "{")
-	return before
-}
-
 var (
 	ifMatch     = param{"If-Match", "header", "string", "the version that must be stored, quoted"}
 	ifNoneMatch = param{"If-None-Match", "header", "string", "versions that the caller has; `*` on PUT refuses to replace"}

@@ -21,8 +21,16 @@ var numbers = regexp.MustCompile(`(\d+)(–|-)?`)
 // text.
 func citations(comment string) []string {
 	var rules []string
-	for _, found := range citation.FindAllString(comment, -1) {
-		rules = append(rules, spread(found)...)
+	for line := range strings.SplitSeq(comment, "\n") {
+		document := "" // of the last section cited on the line: "data §2.1, invariant 46" is an invariant of data
+		for _, found := range citation.FindAllString(line, -1) {
+			if name, _, section := strings.Cut(strings.Replace(found, ".md", "", 1), " §"); section {
+				document = name
+			} else if strings.HasPrefix(found, "invariant") && (document == "data" || document == "edge") {
+				found = document + " " + found
+			}
+			rules = append(rules, spread(found)...)
+		}
 	}
 	return rules
 }

@@ -124,7 +124,7 @@ func runChanges(t *testing.T, open Factory) {
 			last[c.Path] = c.Version
 		}
 	})
-	// invariant 42
+	// data invariant 42
 	t.Run("a subscriber that panics starves nobody and fails no write", func(t *testing.T) {
 		b := setup(t, open, Options{})
 		var r recorder

@@ -72,7 +72,7 @@ func runDeletes(t *testing.T, open Factory) {
 		_, err := b.one(create("acme/x", 4))
 		conflict(t, err, 4)
 	})
-	// invariant 57
+	// data invariant 57
 	t.Run("a delete spares what is below and beside it", func(t *testing.T) {
 		b := setup(t, open, Options{})
 		b.create("acme", "acme/x", "acme/x/y", "acme/x/_Thread/1", "acme/xy", "acme/x y")

@@ -16,7 +16,7 @@ func partition(t testing.TB, err error, reason string) {
 	}
 }
 
-// architecture.md decision 8, invariants 44 and 45
+// architecture.md decision 8, data invariants 44 and 45
 func runPartitions(t *testing.T, open Factory) {
 	list := func(b bench) (names []string) {
 		all, err := b.Partitions(b.t.Context())
