@@ -364,6 +364,6 @@ test("an address without a node says so and offers to make one", async () => {
   await page.context().close();
 });
 
-test("no page reported an error or broke the content security policy", () => {
+test("no page reported an error, broke the content security policy or a rule of accessibility", () => {
   assert.deepEqual(mesh.complaints, []);
 });

@@ -11,7 +11,7 @@ export function Connection() {
   const text = {
     idle: "", connecting: "Connecting…", connected: "Live", paused: "Paused", closed: "Closed",
     reconnecting: seconds === undefined ? "Reconnecting…" : `Connection lost, next try in ${seconds} s`,
-    refused: error?.title ?? "Live updates refused",
+    refused: error?.code === "unauthenticated" ? "Signed out: open a new login link" : (error?.title ?? "Live updates refused"),
   }[state];
   return (
     <div class={`connection ${state}`} role="status" title={error?.detail}>

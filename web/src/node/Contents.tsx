@@ -12,7 +12,7 @@ const page = 60;
 /** What lies directly below a node, live. */
 export function Contents(props: { children: Snapshot<Child[]>; title?: string; onCreate?: (() => void) | undefined }) {
   const { children, title = "Contains", onCreate } = props;
-  const { live } = useSession();
+  const { live, mayWrite } = useSession();
   const [shown, setShown] = useState(page);
   const sorted = useMemo(() => sortChildren(children.value ?? []), [children.value]);
   if (children.error !== undefined && sorted.length === 0) {
@@ -23,7 +23,7 @@ export function Contents(props: { children: Snapshot<Child[]>; title?: string; o
     return (
       <div class="empty">
         <p>Nothing here yet.</p>
-        <button type="button" class="button" onClick={onCreate}><Glyph name="plus" />New node</button>
+        {mayWrite && <button type="button" class="button" onClick={onCreate}><Glyph name="plus" />New node</button>}
       </div>
     );
   }
