@@ -62,7 +62,7 @@ export async function makeSpace(harness) {
     nodeType: `${space}/Supplier`, name: "Gai pâturage", description: "Cheese from the mountains",
     content: { company: "Gai pâturage", city: "Annecy", active: true, rating: 4.5, site: "https://example.org/", tags: ["cheese", "dairy"], contacts: [{ name: "Eliane", phone: "38.76.98.06" }, { name: "Noël", phone: "38.76.98.58" }] },
   });
-  await harness.api("PUT", `/api/files/${space}/content/plan/shape.png`, png(320, 120));
+  await harness.api("PUT", `/api/files/${space}/plan/content/shape.png`, png(320, 120));
   return space;
 }
 

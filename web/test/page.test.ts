@@ -5,7 +5,7 @@ import { hrefOf, isPlace, placeOf } from "../src/app/place.ts";
 import { idOf, idProblem, newFields } from "../src/node/create.ts";
 import { columnsOf } from "../src/node/DataView.tsx";
 import { rank, searchFor, searchQueries, shown } from "../src/search/search.ts";
-import { keyAction, rowsOf, sortChildren, type Level } from "../src/tree/rows.ts";
+import { keyAction, rowsOf, listed, type Level } from "../src/tree/rows.ts";
 import { iconOf } from "../src/ui/NodeIcon.tsx";
 import { bytes, relativeTime } from "../src/ui/Time.tsx";
 import { changesOf, lineChanges } from "../src/versions/changes.ts";
@@ -64,8 +64,8 @@ describe("the tree", () => {
     expect([act("a", "b"), act("c", "a"), act("b", "B"), act("a", "Tab"), act("a", "q")]).toEqual(["focus b", "focus a", "focus b", "nothing", "nothing"]);
   });
 
-  it("sorts by order, then by name as people count", () => {
-    const sorted = sortChildren([child("n10"), child("n9"), child("last", false, 2), child("first", false, 1), child("É"), child("f")]);
+  it("lists by order, then by name as people count, and leaves out what is the mesh's own", () => {
+    const sorted = listed([child("_Content"), child("n10"), child("n9"), child("last", false, 2), child("first", false, 1), child("É"), child("f")]);
     expect(sorted.map((c) => c.id)).toEqual(["first", "last", "É", "f", "n9", "n10"]);
   });
 });
