@@ -57,11 +57,12 @@ export async function makeSpace(harness) {
   await harness.document(`${space}/plan`, "Launch plan", richDocument);
   await harness.document(`${space}/plan/details`, "Details", "# Details\n\nWhat lies below.\n");
   await harness.document(`${space}/budget`, "Budget", "# Budget\n\nNumbers.\n");
+  await harness.create(`${space}/Supplier`, { nodeType: "NodeType", name: "Supplier", content: { $type: "NodeTypeDefinition" } });
   await harness.create(`${space}/pâturage`, {
-    nodeType: "Supplier", name: "Gai pâturage", description: "Cheese from the mountains",
+    nodeType: `${space}/Supplier`, name: "Gai pâturage", description: "Cheese from the mountains",
     content: { company: "Gai pâturage", city: "Annecy", active: true, rating: 4.5, site: "https://example.org/", tags: ["cheese", "dairy"], contacts: [{ name: "Eliane", phone: "38.76.98.06" }, { name: "Noël", phone: "38.76.98.58" }] },
   });
-  await harness.api("PUT", `/api/files/${space}/content/plan/shape.png`, png(320, 120));
+  await harness.api("PUT", `/api/files/${space}/plan/content/shape.png`, png(320, 120));
   return space;
 }
 

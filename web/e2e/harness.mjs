@@ -6,6 +6,7 @@
 //   HUBMESH_TOKEN        a token with the rights of an administrator
 //   HUBMESH_SCREENSHOTS  a directory for pictures of each scenario
 import { mkdir } from "node:fs/promises";
+import axe from "axe-core";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 
@@ -96,8 +97,17 @@ export class Harness {
     return this.create(path, { nodeType: "Markdown", name, content: { $type: "Markdown", markdown } });
   }
 
-  /** @param {Page} page @param {string} name */
-  async picture(page, name) {
+  /**
+   * Takes a picture, and looks at the page with the rules of WCAG 2.2 AA that a program can check.
+   * @param {Page} page @param {string} name @param {{ rules?: boolean }} [options]
+   */
+  async picture(page, name, { rules = true } = {}) {
     if (screenshots !== undefined) await page.screenshot({ path: join(screenshots, `${name}.png`) });
+    if (!rules) return;
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate(() => /** @type {any} */ (window).axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"] }));
+    for (const { id, nodes } of violations) {
+      for (const { target, failureSummary } of nodes.slice(0, 3)) this.complaints.push(`${name}: ${id} at ${target}: ${failureSummary.replaceAll("\n", " ")}`);
+    }
   }
 }

@@ -170,10 +170,10 @@ describe("a node's text", () => {
   const of = (content: Json | undefined, nodeType = "X") => bodyOf({ path: "a", id: "a", version: 1, nodeType, ...(content === undefined ? {} : { content }) });
 
   it("is its Markdown where it has some, and its JSON otherwise", () => {
-    expect([of(markdown("x")), of({ content: "x", title: "t" }), of("x"), of(undefined, "Markdown")]).toEqual([
-      { kind: "markdown", member: "markdown" }, { kind: "markdown", member: "content" }, { kind: "markdown", member: undefined }, { kind: "markdown", member: "markdown" },
-    ]);
-    expect([of({ a: 1 }), of([1]), of(undefined)].map((body) => body.kind)).toEqual(["json", "json", "json"]);
+    const member = (...bodies: ReturnType<typeof of>[]): string[] => bodies.map((body) => (body.kind === "markdown" ? body.member : "json"));
+    expect(member(of(markdown("x")), of({ markdown: "" }), of({ markdown: "", text: "x" }, "Markdown"), of(undefined, "Markdown"))).toEqual(["markdown", "markdown", "text", "markdown"]);
+    expect(member(of({ $type: "Article", content: "x", title: "t" }), of({ $type: "Article", body: "x" }), of({ $type: "Article" }))).toEqual(["content", "body", "markdown"]);
+    expect(member(of({ $type: "Comment", content: "x" }), of({ a: 1 }), of([1]), of("x"), of(undefined))).toEqual(["json", "json", "json", "json", "json"]);
   });
 
   it("that is emptied removes a name, and keeps an empty document", () => {

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { Blocks } from "../src/document/blocks.ts";
 import { contrast, firstColor, textOn } from "../src/document/contrast.ts";
-import { enhance, slug } from "../src/document/enhance.ts";
+import { enhance, prepareImages, slug } from "../src/document/enhance.ts";
 import { highlight } from "../src/document/highlight.ts";
 import { resolveImage, resolveLink } from "../src/document/links.ts";
 
@@ -51,6 +51,16 @@ describe("an image in a document", () => {
     expect(resolveImage("Doc/Guide", "images/a b.svg")).toBe("/api/content/Doc/Guide/images/a%20b.svg");
     expect(resolveImage("Doc/Guide", "../logo.png")).toBe("/api/content/Doc/logo.png");
     for (const src of ["data:image/png;base64,x", "/api/content/x.png", "https://h/x.png"]) expect(resolveImage("Doc/Guide", src)).toBeUndefined();
+  });
+
+  it("has its address before it is in the page", () => {
+    const root = container();
+    new Blocks(root).show("<p><img src='x.png'></p>", (fragment) => {
+      prepareImages(fragment, "Doc/Guide");
+      expect(fragment.querySelector("img")?.getAttribute("src")).toBe("/api/content/Doc/Guide/x.png");
+      expect(root.childNodes.length).toBe(0);
+    });
+    expect(root.querySelector("img")?.getAttribute("loading")).toBe("lazy");
   });
 
   it("that can not be loaded says so", () => {

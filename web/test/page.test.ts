@@ -5,7 +5,7 @@ import { hrefOf, isPlace, placeOf } from "../src/app/place.ts";
 import { idOf, idProblem, newFields } from "../src/node/create.ts";
 import { columnsOf } from "../src/node/DataView.tsx";
 import { rank, searchFor, searchQueries, shown } from "../src/search/search.ts";
-import { keyAction, rowsOf, sortChildren, type Level } from "../src/tree/rows.ts";
+import { keyAction, rowsOf, listed, type Level } from "../src/tree/rows.ts";
 import { iconOf } from "../src/ui/NodeIcon.tsx";
 import { bytes, relativeTime } from "../src/ui/Time.tsx";
 import { changesOf, lineChanges } from "../src/versions/changes.ts";
@@ -64,8 +64,8 @@ describe("the tree", () => {
     expect([act("a", "b"), act("c", "a"), act("b", "B"), act("a", "Tab"), act("a", "q")]).toEqual(["focus b", "focus a", "focus b", "nothing", "nothing"]);
   });
 
-  it("sorts by order, then by name as people count", () => {
-    const sorted = sortChildren([child("n10"), child("n9"), child("last", false, 2), child("first", false, 1), child("É"), child("f")]);
+  it("lists by order, then by name as people count, and leaves out what is the mesh's own", () => {
+    const sorted = listed([child("_Content"), child("n10"), child("n9"), child("last", false, 2), child("first", false, 1), child("É"), child("f")]);
     expect(sorted.map((c) => c.id)).toEqual(["first", "last", "É", "f", "n9", "n10"]);
   });
 });
@@ -99,14 +99,15 @@ describe("search", () => {
 describe("an activity", () => {
   it("shows its message and how far it is", () => {
     const content = { status: "Running", progress: { done: 1500, total: 6000, message: "Docs/a.md" } };
-    expect(activityView(node("a/_Activity/1", { name: "Import", mainNode: "a", content }))).toEqual({ title: "Import", message: "Docs/a.md", fraction: 0.25, cancelling: false, subject: "a" });
+    expect(activityView(node("a/_Activity/1", { name: "Import", mainNode: "a", content }))).toEqual({ title: "Import", message: "Docs/a.md", counted: "1,500 of 6,000", fraction: 0.25, cancelling: false, subject: "a" });
   });
 
   it("shows the last line of its log, counts, or nothing, as it has them", () => {
     const message = (content: MeshNode["content"]): string => activityView(node("x", content === undefined ? {} : { content })).message;
     expect(message({ messages: [{ text: "one" }, { text: "two" }] })).toBe("two");
     expect(message({ messages: ["one", "two"] })).toBe("two");
-    expect(message({ done: 1200, total: 3000 })).toBe("1,200 of 3,000");
+    const counted = (content: MeshNode["content"]): string => activityView(node("x", { content: content ?? null })).counted;
+    expect([counted({ done: 1200, total: 3000 }), counted({ done: 3 }), counted({ done: 0, total: 0 })]).toEqual(["1,200 of 3,000", "3 done", ""]);
     expect([message(undefined), message([1]), message({ progress: "soon" })]).toEqual(["", "", ""]);
     expect(activityView(node("x", { content: { requestedStatus: "Cancelled" } })).cancelling).toBe(true);
   });
@@ -126,6 +127,7 @@ describe("a new node", () => {
     expect(newFields({ name: " N ", nodeType: "Markdown", body: "# x" })).toEqual({ name: "N", nodeType: "Markdown", content: { $type: "Markdown", markdown: "# x" } });
     expect(newFields({ name: "", nodeType: "Task", body: "{\"a\":1}" })).toEqual({ nodeType: "Task", content: { a: 1 } });
     expect(newFields({ name: "", nodeType: "Task", body: " " })).toEqual({ nodeType: "Task" });
+    expect(newFields({ name: "", nodeType: "", body: "[1]" })).toEqual({ content: [1] });
     expect(() => newFields({ name: "", nodeType: "Task", body: "{" })).toThrow(SyntaxError);
   });
 });

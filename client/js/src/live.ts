@@ -33,6 +33,8 @@ interface Connection {
   opened: boolean;
 }
 
+/** Characters of the subscriptions in the URL: servers and proxies bound the head of a request. */
+const maxQueryChars = 32 * 1024;
 const order: readonly TopicKind[] = ["node", "children", "query"];
 /** A connection that lived this long was a good one: the next reconnect starts from the narrow window. */
 const healthyMs = 20_000;
@@ -54,6 +56,7 @@ export class Live {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private healthy: ReturnType<typeof setTimeout> | undefined;
   private readonly reads = new AbortController();
+  private queryChars = 0;
   private attempt = 0;
   private shown: LiveStatus = { state: "idle", error: undefined, retryAt: undefined };
 
@@ -110,6 +113,7 @@ export class Live {
     this.drop();
     this.reads.abort();
     this.topics.clear();
+    this.queryChars = 0;
     this.setStatus("closed");
   }
 
@@ -118,11 +122,13 @@ export class Live {
     let topic = this.topics.get(key) as Topic<T> | undefined;
     if (topic === undefined) {
       topic = make();
-      if (this.topics.size >= this.maxSubscriptions) {
+      this.queryChars += charsOf(topic);
+      if (this.topics.size >= this.maxSubscriptions || this.queryChars > maxQueryChars) {
+        this.queryChars -= charsOf(topic);
         topic.fail(new HubmeshError({
           code: "too_many_subscriptions",
           title: "Too much is open at once",
-          detail: `At most ${this.maxSubscriptions} live views fit on one connection; close some.`,
+          detail: `At most ${this.maxSubscriptions} live views, and ${maxQueryChars} characters of their names, fit on one connection; close some.`,
         }));
       } else {
         this.topics.set(key, topic as Topic<unknown>);
@@ -158,6 +164,7 @@ export class Live {
         topic.views--;
         if (topic.views > 0 || this.topics.get(key) !== topic) return;
         this.topics.delete(key);
+        this.queryChars -= charsOf(topic);
         this.changed();
       },
     };
@@ -296,6 +303,10 @@ export class Live {
     this.shown = { state, error, retryAt };
     for (const listener of [...this.statusListeners]) listener();
   }
+}
+
+function charsOf(topic: { kind: TopicKind; argument: string }): number {
+  return topic.kind.length + 2 + encodeURIComponent(topic.argument).length;
 }
 
 function ready(topic: Topic<unknown>): Promise<void> {

@@ -264,6 +264,12 @@ describe("the live connection", () => {
     live.node("b");
     expect(live.node("c").current.error?.code).toBe("too_many_subscriptions");
     expect(live.node("b").current.error).toBeUndefined();
+    const { live: wide } = start();
+    const views = Array.from({ length: 40 }, (_, n) => wide.node(`${n}/${"x".repeat(1000)}`));
+    const refused = views.filter((view) => view.current.error !== undefined);
+    expect(refused.length).toBe(40 - 32);
+    views[0]?.close();
+    expect(wide.node("y".repeat(900)).current.error).toBeUndefined();
   });
 
   // fault 23

@@ -25,7 +25,7 @@ export function ActivityStrip() {
 function ActivityRow({ node }: { node: MeshNode }) {
   const session = useSession();
   const [asked, setAsked] = useState(false);
-  const { title, message, fraction, cancelling } = activityView(node);
+  const { title, message, counted, fraction, cancelling } = activityView(node);
   const cancel = (): void => {
     setAsked(true);
     session.client.cancelActivity(node.path).catch((cause: unknown) => {
@@ -39,6 +39,7 @@ function ActivityRow({ node }: { node: MeshNode }) {
       <span class="spinner" aria-hidden="true" />
       <a class="activity-title" href={hrefOf({ path: node.path })}>{title}</a>
       <span class="activity-message">{message}</span>
+      {counted !== "" && <span class="activity-count">{counted}</span>}
       {fraction !== undefined && <progress value={fraction} max={1} aria-label={`Progress of ${title}`}>{Math.round(fraction * 100)} %</progress>}
       <button type="button" class="button small" disabled={stopping} onClick={cancel}>{stopping ? "Cancelling…" : "Cancel"}</button>
     </div>

@@ -4,6 +4,8 @@ export interface ActivityView {
   title: string;
   /** The latest line of its progress; "" when there is none. */
   message: string;
+  /** Such as "1,200 of 3,000"; "" when it does not count. */
+  counted: string;
   /** From 0 to 1; undefined when it does not say. */
   fraction: number | undefined;
   cancelling: boolean;
@@ -19,10 +21,11 @@ export function activityView(node: MeshNode): ActivityView {
   const total = numberOf(progress["total"]);
   const direct = numberOf(content["progress"]) ?? numberOf(progress["fraction"]);
   const fraction = done !== undefined && total !== undefined && total > 0 ? done / total : direct;
-  const counted = done === undefined ? "" : total === undefined ? `${count(done)} done` : `${count(done)} of ${count(total)}`;
+  const counted = done === undefined ? "" : total === undefined || total === 0 ? (done === 0 ? "" : `${count(done)} done`) : `${count(done)} of ${count(total)}`;
   return {
     title: textOf(content["title"]) || textOf(content["name"]) || node.name || node.id,
-    message: textOf(progress["message"]) || textOf(content["message"]) || lastMessage(content["messages"]) || counted,
+    message: textOf(progress["message"]) || textOf(content["message"]) || lastMessage(content["messages"]),
+    counted,
     fraction: fraction === undefined ? undefined : Math.min(1, Math.max(0, fraction)),
     cancelling: textOf(content["requestedStatus"]) !== "",
     subject: node.mainNode !== undefined && node.mainNode !== node.path ? node.mainNode : node.path,

@@ -10,13 +10,14 @@ export function Connection() {
   const trouble = state === "reconnecting" || state === "refused";
   const text = {
     idle: "", connecting: "Connecting…", connected: "Live", paused: "Paused", closed: "Closed",
-    reconnecting: seconds === undefined ? "Reconnecting…" : `Connection lost, next try in ${seconds} s`,
-    refused: error?.title ?? "Live updates refused",
+    reconnecting: seconds === undefined ? "Reconnecting…" : "Connection lost",
+    refused: error?.code === "unauthenticated" ? "Signed out: open a new login link" : (error?.title ?? "Live updates refused"),
   }[state];
   return (
     <div class={`connection ${state}`} role="status" title={error?.detail}>
       <span class="dot" aria-hidden="true" />
       <span class={trouble ? "" : "connection-text"}>{text}</span>
+      {seconds !== undefined && <span class="muted" aria-hidden="true">next try in {seconds} s</span>}
       {trouble && <button type="button" class="link" onClick={() => live.reconnect()}>Try now</button>}
     </div>
   );

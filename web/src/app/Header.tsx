@@ -12,7 +12,7 @@ export function Header(props: { drawerOpen: boolean; onDrawer: () => void }) {
       <button type="button" class="icon-button drawer-button" aria-label="Tree" aria-expanded={props.drawerOpen} aria-controls="side" onClick={props.onDrawer}>
         <Glyph name="menu" />
       </button>
-      <a class="brand" href="/"><Logo /><span>hubmesh</span></a>
+      <a class="brand" href="/" aria-label="hubmesh, all spaces"><Logo /><span>hubmesh</span></a>
       <Search />
       <div class="top-right">
         <Connection />

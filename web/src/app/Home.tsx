@@ -8,7 +8,7 @@ import { useSession } from "./session.ts";
 
 /** The top of the mesh: the spaces. */
 export function Home() {
-  const { live } = useSession();
+  const { live, mayWrite } = useSession();
   const [creating, setCreating] = useState(false);
   const children = useLive(useCallback((path: string) => live.children(path), [live]), "");
   useEffect(() => {
@@ -19,7 +19,7 @@ export function Home() {
       <header class="node-head">
         <div class="node-heading">
           <h1 class="node-title" tabIndex={-1}>Spaces</h1>
-          <div class="node-actions"><button type="button" class="button" onClick={() => setCreating(true)}><Glyph name="plus" />New space</button></div>
+          {mayWrite && <div class="node-actions"><button type="button" class="button" onClick={() => setCreating(true)}><Glyph name="plus" />New space</button></div>}
         </div>
         <p class="node-description">Everything that is stored here, each space with nodes of its own.</p>
       </header>

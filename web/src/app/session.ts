@@ -43,6 +43,11 @@ export class Session {
     });
   }
 
+  /** Whether it makes sense to offer changes: the server decides each one. */
+  get mayWrite(): boolean {
+    return this.whoami?.anonymous === false;
+  }
+
   subscribe(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);

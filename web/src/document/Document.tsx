@@ -2,7 +2,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { onThemeChange } from "../app/theme.ts";
 import { Blocks } from "./blocks.ts";
 import { fixContrast } from "./contrast.ts";
-import { enhance } from "./enhance.ts";
+import { enhance, prepareImages } from "./enhance.ts";
 
 export interface Heading {
   id: string;
@@ -34,7 +34,7 @@ export function Document(props: Props) {
       container.replaceChildren();
       shown.current = { path, blocks: new Blocks(container) };
     }
-    for (const element of shown.current?.blocks.show(html) ?? []) {
+    for (const element of shown.current?.blocks.show(html, (fragment) => prepareImages(fragment, path)) ?? []) {
       enhance(element, path);
       if (!first && quiet !== true) {
         element.classList.add("just-changed");

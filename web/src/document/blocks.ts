@@ -9,10 +9,14 @@ export class Blocks {
 
   constructor(private readonly container: HTMLElement) {}
 
-  /** Shows the HTML, which must be sanitised. Returns the elements that are new. */
-  show(html: string): HTMLElement[] {
+  /**
+   * Shows the HTML, which must be sanitised. `prepare` sees it before it is in the page, where images
+   * would begin to load. Returns the elements that are new.
+   */
+  show(html: string, prepare?: (fragment: DocumentFragment) => void): HTMLElement[] {
     const template = document.createElement("template");
     template.innerHTML = html;
+    prepare?.(template.content);
     const nodes = [...template.content.childNodes].filter((node) => node.nodeType === Node.ELEMENT_NODE || (node.textContent ?? "").trim() !== "");
     const sources = nodes.map((node) => (node instanceof Element ? node.outerHTML : (node.textContent ?? "")));
     const held = [...this.container.childNodes];

@@ -2,10 +2,20 @@ import { isPlace } from "../app/place.ts";
 import { highlight } from "./highlight.ts";
 import { resolveImage, resolveLink } from "./links.ts";
 
-/** Makes a new block of a document work in the page: links, images, code, tables, anchors. Returns what stands for it. */
+/** Gives images their address and their manners before they begin to load. */
+export function prepareImages(fragment: DocumentFragment, nodePath: string): void {
+  for (const image of fragment.querySelectorAll("img")) {
+    const resolved = resolveImage(nodePath, image.getAttribute("src") ?? "");
+    if (resolved !== undefined) image.setAttribute("src", resolved);
+    image.setAttribute("loading", "lazy");
+    image.setAttribute("decoding", "async");
+  }
+}
+
+/** Makes a new block of a document work in the page: links, images, code, tables, anchors. */
 export function enhance(block: HTMLElement, nodePath: string): void {
   for (const link of within<HTMLAnchorElement>(block, "a[href]")) fixLink(link, nodePath);
-  for (const image of within<HTMLImageElement>(block, "img")) fixImage(image, nodePath);
+  for (const image of within<HTMLImageElement>(block, "img")) tellMissing(image);
   for (const pre of within<HTMLPreElement>(block, "pre")) dressCode(pre);
   for (const table of within<HTMLTableElement>(block, "table")) {
     // A wide table scrolls by itself, also with the keyboard, and the page stays as wide as it is.
@@ -30,11 +40,7 @@ function fixLink(link: HTMLAnchorElement, nodePath: string): void {
   } else if (!isPlace(url, location.origin)) link.target = "_blank";
 }
 
-function fixImage(image: HTMLImageElement, nodePath: string): void {
-  const resolved = resolveImage(nodePath, image.getAttribute("src") ?? "");
-  if (resolved !== undefined) image.setAttribute("src", resolved);
-  image.loading = "lazy";
-  image.decoding = "async";
+function tellMissing(image: HTMLImageElement): void {
   image.addEventListener("error", () => {
     const missing = document.createElement("span");
     missing.className = "missing-image";

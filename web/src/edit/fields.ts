@@ -3,21 +3,23 @@ import { newDraft, type Draft, type Values } from "./draft.ts";
 
 /** How a node's fields are shown as texts to edit, and how edited texts become a merge patch. */
 export type Body =
-  | { kind: "markdown"; member: string | undefined } // undefined: the content itself is the text
+  | { kind: "markdown"; member: string }
   | { kind: "json" };
 
-/** Whether the content is a document, and in which member. */
+/** Types of content that are documents, also where their text is not called "markdown". */
+const documentTypes = new Set(["Markdown", "MarkdownContent", "Article"]);
+
+/** Whether the content is a document, and in which member: the server's renderer looks in the same ones. */
 export function bodyOf(node: MeshNode): Body {
-  const { content } = node;
-  if (typeof content === "string") return { kind: "markdown", member: undefined };
-  if (isObject(content)) {
-    for (const member of ["markdown", "content"]) {
-      if (typeof content[member] === "string") return { kind: "markdown", member };
-    }
-    if (content["$type"] === "Markdown") return { kind: "markdown", member: "markdown" };
+  const content = node.content ?? {};
+  if (!isObject(content)) return { kind: "json" };
+  const isText = (member: string): boolean => typeof content[member] === "string" && content[member] !== "";
+  if (isText("markdown")) return { kind: "markdown", member: "markdown" };
+  const type = content["$type"];
+  if (node.nodeType === "Markdown" || (typeof type === "string" && documentTypes.has(type))) {
+    return { kind: "markdown", member: ["text", "body", "content"].find(isText) ?? "markdown" };
   }
-  if (content === undefined && node.nodeType === "Markdown") return { kind: "markdown", member: "markdown" };
-  return { kind: "json" };
+  return typeof content["markdown"] === "string" ? { kind: "markdown", member: "markdown" } : { kind: "json" };
 }
 
 export function valuesOf(node: MeshNode, body: Body): Values {
@@ -37,7 +39,6 @@ export function draftOf(node: MeshNode, body: Body): Draft {
 export function bodyText(node: MeshNode, body: Body): string {
   const { content } = node;
   if (body.kind === "json") return content === undefined ? "" : JSON.stringify(content, null, 2);
-  if (body.member === undefined) return typeof content === "string" ? content : "";
   const text = isObject(content) ? content[body.member] : undefined;
   return typeof text === "string" ? text : "";
 }
@@ -54,12 +55,8 @@ export function changeOf(node: MeshNode, body: Body, values: Values): Change {
   const text = values["body"];
   if (text === undefined) return { patch };
   if (body.kind === "markdown") {
-    if (body.member === undefined) patch["content"] = text;
-    else {
-      const typed: JsonObject = node.content === undefined ? { $type: "Markdown" } : {};
-      patch["content"] = { ...typed, [body.member]: text };
-    }
-    return { patch };
+    const typed: JsonObject = node.content === undefined ? { $type: "Markdown" } : {};
+    return { patch: { ...patch, content: { ...typed, [body.member]: text } } };
   }
   if (text.trim() === "") return { patch: { ...patch, content: null } };
   const content = JSON.parse(text) as Json;

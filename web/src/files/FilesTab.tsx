@@ -13,7 +13,7 @@ const collection = "content";
 
 /** The files of a node's published collection: look, upload, download, delete. */
 export function FilesTab({ node, dir }: { node: string; dir: string }) {
-  const { client } = useSession();
+  const { client, mayWrite } = useSession();
   const { value, error, loading, reload } = useLoad(`files ${node} ${dir}`, (signal) => client.files(node, { collection, dir, signal }));
   const upload = useUpload(node, dir, reload);
   const [deleting, setDeleting] = useState<FileEntry | undefined>(undefined);
@@ -39,7 +39,7 @@ export function FilesTab({ node, dir }: { node: string; dir: string }) {
       <div class="files-bar">
         <Folders node={node} dir={dir} />
         <button type="button" class="button quiet" onClick={reload} disabled={loading}>Refresh</button>
-        <button type="button" class="button primary" onClick={() => input.current?.click()}><Glyph name="upload" />Upload</button>
+        {mayWrite && <button type="button" class="button primary" onClick={() => input.current?.click()}><Glyph name="upload" />Upload</button>}
         <input
           ref={input}
           class="sr-only"
@@ -76,7 +76,7 @@ export function FilesTab({ node, dir }: { node: string; dir: string }) {
 }
 
 function FileRow({ node, dir, entry, onDelete }: { node: string; dir: string; entry: FileEntry; onDelete: () => void }) {
-  const { client } = useSession();
+  const { client, mayWrite } = useSession();
   const file = joinPath(dir, entry.name);
   if (entry.dir) {
     return (
@@ -93,7 +93,7 @@ function FileRow({ node, dir, entry, onDelete }: { node: string; dir: string; en
       <td><Time at={entry.modified} /></td>
       <td class="row-actions">
         <a class="icon-button" href={`${url}?download`} download={entry.name} aria-label={`Download ${entry.name}`} title="Download"><Glyph name="download" /></a>
-        <button type="button" class="icon-button" aria-label={`Delete ${entry.name}`} title="Delete" onClick={onDelete}><Glyph name="trash" /></button>
+        {mayWrite && <button type="button" class="icon-button" aria-label={`Delete ${entry.name}`} title="Delete" onClick={onDelete}><Glyph name="trash" /></button>}
       </td>
     </tr>
   );

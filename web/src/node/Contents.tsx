@@ -2,7 +2,7 @@ import { lastSegment, type Child, type Snapshot } from "@hubmesh/client";
 import { useMemo, useState } from "preact/hooks";
 import { hrefOf } from "../app/place.ts";
 import { useSession } from "../app/session.ts";
-import { labelOf, sortChildren } from "../tree/rows.ts";
+import { labelOf, listed } from "../tree/rows.ts";
 import { ErrorPanel } from "../ui/ErrorPanel.tsx";
 import { Glyph } from "../ui/Glyph.tsx";
 import { NodeIcon } from "../ui/NodeIcon.tsx";
@@ -12,9 +12,9 @@ const page = 60;
 /** What lies directly below a node, live. */
 export function Contents(props: { children: Snapshot<Child[]>; title?: string; onCreate?: (() => void) | undefined }) {
   const { children, title = "Contains", onCreate } = props;
-  const { live } = useSession();
+  const { live, mayWrite } = useSession();
   const [shown, setShown] = useState(page);
-  const sorted = useMemo(() => sortChildren(children.value ?? []), [children.value]);
+  const sorted = useMemo(() => listed(children.value ?? []), [children.value]);
   if (children.error !== undefined && sorted.length === 0) {
     return children.error.code === "not_found" ? null : <ErrorPanel error={children.error} what="What lies below can not be shown" onRetry={() => live.reconnect()} />;
   }
@@ -23,7 +23,7 @@ export function Contents(props: { children: Snapshot<Child[]>; title?: string; o
     return (
       <div class="empty">
         <p>Nothing here yet.</p>
-        <button type="button" class="button" onClick={onCreate}><Glyph name="plus" />New node</button>
+        {mayWrite && <button type="button" class="button" onClick={onCreate}><Glyph name="plus" />New node</button>}
       </div>
     );
   }

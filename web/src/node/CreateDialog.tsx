@@ -30,7 +30,7 @@ export function CreateDialog({ namespace, onClose }: { namespace: string; onClos
     setInvalid("");
     let fields;
     try {
-      fields = newFields({ name, nodeType: nodeType.trim() || "Markdown", body });
+      fields = newFields({ name, nodeType: nodeType.trim(), body });
     } catch (cause) {
       setInvalid(`The content is not valid JSON: ${cause instanceof Error ? cause.message : String(cause)}`);
       return;
@@ -63,6 +63,7 @@ export function CreateDialog({ namespace, onClose }: { namespace: string; onClos
           <>
             <label for={ids.type}>Type</label>
             <input id={ids.type} type="text" list={ids.types} value={nodeType} autocomplete="off" spellcheck={false} onInput={(event) => setNodeType(event.currentTarget.value)} />
+            <p class="hint">A known type, or nothing for data without one.</p>
             <datalist id={ids.types}>
               <option value="Markdown" />
               {(types.value?.nodes ?? []).map((type) => <option key={type.path} value={type.path}>{type.name ?? type.id}</option>)}

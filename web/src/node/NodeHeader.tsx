@@ -29,13 +29,13 @@ export function NodeHeader(props: { node: MeshNode; tab: Tab; deleted: boolean; 
         <NodeIcon icon={node.icon} nodeType={node.nodeType ?? ""} size="large" />
         <h1 class="node-title" tabIndex={-1}>{node.name ?? node.id}</h1>
         <div class="node-actions">
-          <button type="button" class="button" onClick={() => onDialog("create")}><Glyph name="plus" />New</button>
+          {session.mayWrite && <button type="button" class="button" onClick={() => onDialog("create")}><Glyph name="plus" />New</button>}
           <Menu
             label="More actions"
             button={<Glyph name="more" />}
             items={[
               { label: "Copy path", run: copyPath },
-              { label: "Delete…", run: () => onDialog("delete"), danger: true },
+              ...(session.mayWrite ? [{ label: "Delete…", run: () => onDialog("delete"), danger: true }] : []),
             ]}
           />
         </div>
@@ -54,7 +54,7 @@ export function NodeHeader(props: { node: MeshNode; tab: Tab; deleted: boolean; 
       </p>
       <nav class="tabs" aria-label="Views of this node">
         <div role="tablist" onKeyDown={moveBetweenTabs}>
-          {labels.map(([name, label, glyph]) => (
+          {labels.filter(([name]) => session.mayWrite || name !== "edit").map(([name, label, glyph]) => (
             <a
               key={name}
               id={`tab-${name}`}

@@ -84,7 +84,7 @@ interface AbsentProps {
 
 /** A path without a node to show: still loading, only a level with nodes below, absent, deleted or refused. */
 function Absent({ path, node, children, onCreate }: AbsentProps) {
-  const { live } = useSession();
+  const { live, mayWrite } = useSession();
   const below = children.value ?? [];
   if (node.status === "loading" && node.error === undefined) return <Loading />;
   if (node.error !== undefined && node.error.code !== "not_found") {
@@ -106,7 +106,7 @@ function Absent({ path, node, children, onCreate }: AbsentProps) {
         </div>
       )}
       <p class="actions">
-        <button type="button" class="button" onClick={onCreate}>New node below</button>
+        {mayWrite && <button type="button" class="button" onClick={onCreate}>New node below</button>}
         <button type="button" class="button quiet" onClick={() => live.reconnect()}>Look again</button>
       </p>
       <Contents children={children} />

@@ -13,9 +13,9 @@ export function idProblem(id: string): string | undefined {
   return undefined;
 }
 
-/** The fields of a new node. Throws a SyntaxError when the content is not JSON. */
+/** The fields of a new node; without a type it is untyped. Throws a SyntaxError when the content is not JSON. */
 export function newFields(form: { name: string; nodeType: string; body: string }): NodeFields {
-  const fields: NodeFields = { nodeType: form.nodeType };
+  const fields: NodeFields = form.nodeType === "" ? {} : { nodeType: form.nodeType };
   if (form.name.trim() !== "") fields.name = form.name.trim();
   if (form.nodeType === "Markdown") fields.content = { $type: "Markdown", markdown: form.body };
   else if (form.body.trim() !== "") fields.content = JSON.parse(form.body) as Json;

@@ -1,7 +1,6 @@
 import { parentPath } from "@hubmesh/client";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useDebounced, useLoad } from "../app/hooks.ts";
-import { hrefOf } from "../app/place.ts";
 import { useSession } from "../app/session.ts";
 import { ErrorPanel } from "../ui/ErrorPanel.tsx";
 import { Glyph } from "../ui/Glyph.tsx";
@@ -101,23 +100,19 @@ export function Search() {
         <div class="search-panel">
           <ul id="search-results" role="listbox" aria-label="Found nodes">
             {hits.map((hit, n) => (
-              <li key={hit.path} id={`hit-${n}`} role="option" aria-selected={n === active}>
-                <a
-                  href={hrefOf({ path: hit.path })}
-                  tabIndex={-1}
-                  class={n === active ? "active" : ""}
-                  onMouseDown={(event) => event.preventDefault()}
-                  onClick={(event) => {
-                    if (event.ctrlKey || event.metaKey) return;
-                    event.preventDefault();
-                    go(hit.path);
-                  }}
-                  onMouseMove={() => setActive(n)}
-                >
-                  <NodeIcon icon={hit.icon} nodeType={hit.nodeType ?? ""} />
-                  <span class="hit-name">{hit.name ?? hit.id}</span>
-                  <span class="hit-path">{parentPath(hit.path)}</span>
-                </a>
+              <li
+                key={hit.path}
+                id={`hit-${n}`}
+                role="option"
+                aria-selected={n === active}
+                class={n === active ? "active" : ""}
+                onMouseDown={(event) => event.preventDefault()}
+                onClick={() => go(hit.path)}
+                onMouseMove={() => setActive(n)}
+              >
+                <NodeIcon icon={hit.icon} nodeType={hit.nodeType ?? ""} />
+                <span class="hit-name">{hit.name ?? hit.id}</span>
+                <span class="hit-path">{parentPath(hit.path)}</span>
               </li>
             ))}
           </ul>

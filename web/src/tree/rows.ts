@@ -28,9 +28,13 @@ export interface Level {
 
 const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
-/** Children in the order that people expect: by their order, then by what is shown. */
-export function sortChildren(children: readonly Child[]): Child[] {
-  return [...children].sort((a, b) => {
+/**
+ * The children that are listed, in the order that people expect: by their order, then by what is shown.
+ * Ids with a leading "_" are the mesh's own (where files are configured, for example) and left out, as
+ * in search; their addresses work all the same.
+ */
+export function listed(children: readonly Child[]): Child[] {
+  return children.filter((child) => !child.id.startsWith("_")).sort((a, b) => {
     const order = (a.order ?? Infinity) - (b.order ?? Infinity);
     return (Number.isNaN(order) ? 0 : order) || collator.compare(labelOf(a), labelOf(b)) || (a.path < b.path ? -1 : 1);
   });

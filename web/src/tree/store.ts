@@ -1,5 +1,5 @@
 import { pathAndAncestors, parentPath, type Child, type Live, type View } from "@hubmesh/client";
-import { rowsOf, sortChildren, type Level, type Row } from "./rows.ts";
+import { rowsOf, listed, type Level, type Row } from "./rows.ts";
 
 /** What the tree holds: which levels are open, each with a live subscription of its own. */
 export class TreeStore {
@@ -89,5 +89,5 @@ export class TreeStore {
 
 function levelOf(view: View<Child[]>): Level {
   const { status, value, error } = view.current;
-  return { status, children: sortChildren(value ?? []), error };
+  return { status, children: listed(value ?? []), error };
 }

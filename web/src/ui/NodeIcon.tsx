@@ -41,7 +41,12 @@ export function NodeIcon(props: { icon?: string | undefined; nodeType?: string |
     case "image":
       return <img class={classes} src={icon.src} alt="" loading="lazy" onError={() => setBroken(props.icon ?? "")} />;
     case "mask":
-      return <span class={`${classes} mask`} style={{ maskImage: `url("${icon.src}")` }} aria-hidden="true" />;
+      return (
+        <span class={`${classes} mask`} style={{ maskImage: `url("${icon.src}")` }} aria-hidden="true">
+          {/* A mask does not tell that its picture is missing; an image does. */}
+          {icon.src.startsWith("/") && <img src={icon.src} alt="" hidden onError={() => setBroken(props.icon ?? "")} />}
+        </span>
+      );
     case "text":
       return <span class={`${classes} text`} aria-hidden="true">{icon.text}</span>;
     case "glyph":

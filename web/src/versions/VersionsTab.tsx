@@ -45,7 +45,7 @@ function VersionItem({ path, entry, current, selected }: { path: string; entry: 
 }
 
 function OneVersion({ node, at }: { node: MeshNode; at: number }) {
-  const { client } = useSession();
+  const { client, mayWrite } = useSession();
   const [mode, setMode] = useState<"changes" | "content">("changes");
   const [restoring, setRestoring] = useState(false);
   const { value, error, reload } = useLoad(`version ${node.path} ${at}`, (signal) => client.versionAt(node.path, at, { signal }));
@@ -60,7 +60,7 @@ function OneVersion({ node, at }: { node: MeshNode; at: number }) {
           <button type="button" aria-pressed={mode === "changes"} onClick={() => setMode("changes")}>Changes since</button>
           <button type="button" aria-pressed={mode === "content"} onClick={() => setMode("content")}>Content</button>
         </div>
-        <button type="button" class="button" disabled={current} onClick={() => setRestoring(true)}>Restore…</button>
+        {mayWrite && <button type="button" class="button" disabled={current} onClick={() => setRestoring(true)}>Restore…</button>}
       </div>
       {mode === "changes" ? <Changes old={value} node={node} /> : <OldContent node={value} />}
       {restoring && <RestoreDialog node={node} old={value} onClose={() => setRestoring(false)} />}

@@ -27,7 +27,7 @@ function textOf(node: MeshNode, field: (typeof writableFields)[number]): string 
   if (value === undefined) return "";
   if (field !== "content") return typeof value === "string" ? value : JSON.stringify(value);
   const body = bodyOf(node);
-  if (body.kind === "json" || body.member === undefined) return bodyText(node, body);
+  if (body.kind === "json") return bodyText(node, body);
   // The text of a document is compared as text, beside whatever else the content holds.
   const others = Object.entries(node.content as Record<string, Json>).filter(([name]) => name !== body.member && name !== "$type");
   const rest = others.length === 0 ? "" : `${JSON.stringify(Object.fromEntries(others), null, 2)}\n`;

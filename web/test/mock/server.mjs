@@ -142,14 +142,14 @@ function content(store, path, url, response) {
 /** Counts the files of a directory slowly, so that there is something to watch and to stop. @param {MockStore} store @param {any} body @param {string} by */
 function importer(store, { source, into }, by) {
   const path = `${into || "Guide"}/_Activity/import-${Date.now()}`;
-  store.write(path, { nodeType: "Activity", name: `Import of ${source}`, mainNode: into || "Guide", content: { $type: "Activity", status: "Running", progress: { done: 0, total: 1, message: "Counting files" } } }, by, undefined);
+  store.write(path, { nodeType: "Activity", name: `Import of ${source}`, mainNode: into || "Guide", content: { $type: "Activity", status: "Running", title: `Import of ${source}`, message: "reading", done: 0, total: 0 } }, by, undefined);
   void (async () => {
     const total = (await readdir(source, { recursive: true }).catch(() => [])).length || 1000;
     for (let done = 0; done < total; done += 150) {
       await new Promise((resolve) => setTimeout(resolve, 200));
       const status = /** @type {any} */ (store.nodes.get(path)?.content)?.requestedStatus;
       if (status !== undefined) return store.patch(path, { content: { status } }, "system", undefined);
-      store.patch(path, { content: { progress: { done, total, message: `Imported ${done} of ${total} files` } } }, "system", undefined);
+      store.patch(path, { content: { done, total } }, "system", undefined);
     }
     store.patch(path, { content: { status: "Succeeded" } }, "system", undefined);
   })();

@@ -132,7 +132,8 @@ export class MockStore extends EventEmitter {
         const word = fold(value.replaceAll("*", ""));
         tests.push((n) => fold(n.name ?? "").includes(word));
       } else if (field === "limit") limit = Number(value);
-      else if (!["scope", "context", "sort", "is"].includes(field)) tests.push((n) => field.split(".").reduce((at, key) => at?.[key], n) === value);
+      else if (field === "path") tests.push((n) => n.path.startsWith(`${value}/`));
+      else if (!["scope", "context", "sort", "is"].includes(field)) tests.push((n) => [n, n.content].some((of) => field.split(".").reduce((at, key) => at?.[key], of) === value));
     }
     const nodes = [...this.nodes.values()].filter((n) => tests.every((test) => test(n)) && (q.includes("Activity") || !n.path.includes("/_")));
     return { nodes: nodes.slice(0, limit), truncated: nodes.length > limit };
