@@ -479,7 +479,7 @@ func TestAStartThatCannotSucceedSaysWhyAndWhatToDo(t *testing.T) {
 		want []string
 	}{
 		{"port in use", t.TempDir(), []string{"--listen", port}, nil, []string{port + " is in use by another process", "--listen"}},
-		{"folder in use", dir, nil, nil, []string{"another process"}},
+		{"folder in use", dir, nil, nil, []string{"in use by process", "name another data folder"}},
 		{"corrupt database", corrupt(t), nil, nil, []string{"hubmesh.db"}},
 		{"fault without testing", t.TempDir(), []string{"--fault", "start:a=1s"}, []string{testingEnv + "="}, []string{testingEnv}},
 		{"no such folder to import", t.TempDir(), []string{"--import", "/nonexistent-folder"}, nil, []string{"no such folder"}},

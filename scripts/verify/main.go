@@ -27,7 +27,7 @@ func verify(ctx context.Context, only string) int {
 		return 2
 	}
 	began := time.Now()
-	r := &runner{env: append(os.Environ(), "NO_COLOR=1")}
+	r := &runner{env: append(os.Environ(), "NO_COLOR=1"), installed: map[string]bool{}}
 	var failed []string
 	for _, p := range chosen {
 		started := time.Now()

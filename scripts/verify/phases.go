@@ -62,7 +62,10 @@ func choose(all []phase, only string) ([]phase, error) {
 }
 
 // runner starts programs; the tools phase may put folders ahead in its PATH.
-type runner struct{ env []string }
+type runner struct {
+	env       []string
+	installed map[string]bool // folders whose npm packages this run has installed
+}
 
 func (r *runner) run(ctx context.Context, dir, program string, args ...string) error {
 	path, err := r.look(program)
@@ -149,8 +152,16 @@ func hasScript(dir, script string) bool {
 	return err == nil && strings.Contains(string(text), `"`+script+`":`)
 }
 
+// install brings the npm packages of a folder, once a run.
 func install(ctx context.Context, r *runner, dir string) error {
-	return r.run(ctx, dir, "npm", "ci", "--no-fund", "--no-audit", "--loglevel=error")
+	if r.installed[dir] {
+		return nil
+	}
+	if err := r.run(ctx, dir, "npm", "ci", "--no-fund", "--no-audit", "--loglevel=error"); err != nil {
+		return err
+	}
+	r.installed[dir] = true
+	return nil
 }
 
 func npmTests(dir string) func(context.Context, *runner) error {
@@ -170,6 +181,9 @@ func pageInBrowser(ctx context.Context, r *runner) error {
 	if !hasScript("web", "e2e") {
 		fmt.Println("web has no browser tests")
 		return nil
+	}
+	if err := install(ctx, r, "web"); err != nil {
+		return err
 	}
 	return r.run(ctx, "web", "npm", "run", "--silent", "e2e")
 }
@@ -192,6 +206,9 @@ func comparePage(ctx context.Context, r *runner) error {
 	}
 	before, err := fingerprints("web/dist")
 	if err != nil {
+		return err
+	}
+	if err := install(ctx, r, "web"); err != nil {
 		return err
 	}
 	if err := r.run(ctx, "web", "npm", "run", "--silent", "build"); err != nil {

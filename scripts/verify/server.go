@@ -59,7 +59,7 @@ func againstServer(run func(context.Context, *runner) error) func(context.Contex
 		if err == nil {
 			var secret []byte
 			if secret, err = os.ReadFile(token); err == nil {
-				beside := &runner{env: append(append([]string{}, r.env...), "HUBMESH_URL="+url, "HUBMESH_LOGIN="+login, "HUBMESH_TOKEN="+strings.TrimSpace(string(secret)))}
+				beside := &runner{installed: r.installed, env: append(append([]string{}, r.env...), "HUBMESH_URL="+url, "HUBMESH_LOGIN="+login, "HUBMESH_TOKEN="+strings.TrimSpace(string(secret)))}
 				err = run(ctx, beside)
 			}
 		}
