@@ -3,7 +3,7 @@ package docs
 
 import "embed"
 
-//go:embed *.md decisions/*.md images
+//go:embed *.md decisions/*.md
 var files embed.FS
 
 // Files returns the pages.

@@ -100,7 +100,7 @@ func (h *Hub) accept(d *Delivery) bool {
 	if h.mesh.audit != nil {
 		h.mesh.remember(d, h.mesh.audit(d.msg))
 	}
-	if h.parent == nil || (d.from != nil && d.from == &h.mesh.root.addr) {
+	if !life && (h.parent == nil || (d.from != nil && d.from == &h.mesh.root.addr)) {
 		h.mesh.traffic.check(h.mesh, d)
 	}
 	h.mu.Lock()

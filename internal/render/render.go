@@ -172,7 +172,7 @@ type mention struct{}
 
 func (mention) Trigger() []byte { return []byte{'@'} }
 
-func (mention) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
+func (mention) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.Node {
 	if before := block.PrecendingCharacter(); before != '\n' && before != ' ' && before != '(' && before != '\t' && before != '|' {
 		return nil
 	}
@@ -180,6 +180,13 @@ func (mention) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node 
 	marks := 1
 	if len(line) > 1 && line[1] == '@' {
 		marks = 2
+	}
+	// The call form @@("path") says the same.
+	if quoted, ok := bytes.CutPrefix(line[marks:], []byte(`("`)); ok {
+		if target, _, ok := bytes.Cut(quoted, []byte(`")`)); ok && len(target) > 0 {
+			block.Advance(marks + len(target) + 4)
+			return nodeLink(string(target))
+		}
 	}
 	end := marks
 	for end < len(line) && !bytes.ContainsRune([]byte(" \t\r\n)\"'`|<>*"), rune(line[end])) {
@@ -191,7 +198,6 @@ func (mention) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node 
 		return nil
 	}
 	block.Advance(marks + len(strings.TrimRight(string(line[marks:end]), ".,;:!?")))
-	at, _ := pc.Get(baseKey).(node.Path)
 	if marks == 2 && isPicture(target) {
 		l := ast.NewLink()
 		if local, ok := strings.CutPrefix(target, "content/"); ok {
@@ -203,11 +209,14 @@ func (mention) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node 
 		img.AppendChild(img, ast.NewString([]byte(html.EscapeString(path.Base(target)))))
 		return img
 	}
+	return nodeLink(target)
+}
+
+// nodeLink is a link to a node that shows its path.
+func nodeLink(target string) ast.Node {
+	target = strings.Trim(target, "/")
 	l := ast.NewLink()
 	l.Destination = []byte("/" + escapePath(target))
-	if at == "" {
-		l.Destination = []byte(target)
-	}
 	l.AppendChild(l, ast.NewString([]byte(html.EscapeString(target))))
 	return l
 }
