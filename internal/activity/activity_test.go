@@ -1,0 +1,271 @@
+package activity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/mirror"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/nodehub"
+	"github.com/hubmesh/hubmesh/internal/query"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world keeps nodes in memory and tells a mirror of each change.
+type world struct {
+	mu      sync.Mutex
+	rows    map[node.Path]node.Node
+	mirrors *mirror.Hub
+	writes  int
+}
+
+func newWorld() *world {
+	w := &world{rows: map[node.Path]node.Node{}}
+	w.mirrors = mirror.New(w)
+	return w
+}
+
+func (w *world) put(n node.Node) {
+	w.mu.Lock()
+	n.Version = w.rows[n.Path].Version + 1
+	w.rows[n.Path] = n
+	w.writes++
+	w.mu.Unlock()
+	w.mirrors.Changed(store.Change{Kind: store.Updated, Path: n.Path, Node: n, Version: n.Version})
+}
+
+func (w *world) Create(_ context.Context, n node.Node) (node.Node, error) {
+	n.MainNode = n.Path.Main()
+	w.put(n)
+	return n, nil
+}
+
+func (w *world) Patch(ctx context.Context, path node.Path, patch []byte, _ nodehub.Condition) (node.Node, error) {
+	if err := ctx.Err(); err != nil {
+		return node.Node{}, err
+	}
+	w.mu.Lock()
+	before := w.rows[path]
+	w.mu.Unlock()
+	after, err := node.ApplyPatch(before, patch, node.DefaultLimits)
+	if err == nil {
+		err = Validate(ctx, &before, after)
+	}
+	if err != nil {
+		return node.Node{}, err
+	}
+	w.put(after)
+	return after, nil
+}
+
+func (w *world) Get(_ context.Context, path node.Path) (node.Node, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, ok := w.rows[path]
+	if !ok {
+		return n, &store.NotFoundError{Path: path}
+	}
+	return n, nil
+}
+
+func (w *world) Select(_ context.Context, q query.Query) (out []node.Node, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range w.rows {
+		if q.Match(n) {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+func (w *world) At(context.Context, node.Path, int64) (node.Node, error) {
+	return node.Node{}, errors.New("no history")
+}
+func (w *world) Children(context.Context, node.Path, store.Page) ([]store.Entry, string, error) {
+	return nil, "", nil
+}
+func (w *world) MayRead(context.Context, node.Path) access.Verdict { return access.Granted }
+
+func (w *world) content(t *testing.T, path node.Path) Content {
+	t.Helper()
+	n, err := w.Get(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c Content
+	if err := n.Content.Decode(&c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// in runs a test with a runner, in virtual time.
+func in(t *testing.T, f func(t *testing.T, w *world, r *Runner, ctx context.Context)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		m, err := hub.New(hub.Options{ID: "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld()
+		r := NewRunner(m, w, w.mirrors, slog.New(slog.DiscardHandler))
+		f(t, w, r, message.WithIdentity(context.Background(), &message.Identity{Subject: "alice"}))
+		r.Stop(context.Background())
+		w.mirrors.Close()
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// edge invariant 46
+func TestProgressIsWrittenWhileTheWorkRunsAtABoundedPace(t *testing.T) {
+	in(t, func(t *testing.T, w *world, r *Runner, ctx context.Context) {
+		half, release := make(chan struct{}), make(chan struct{})
+		path, err := r.Start(ctx, "acme", "count", func(ctx context.Context, p *Progress) error {
+			if who := message.IdentityFrom(ctx); who.Subject != "alice" {
+				t.Errorf("the work acts as %v", who)
+			}
+			for i := range 5000 {
+				p.Step(i+1, 10_000)
+			}
+			p.Count("seen", 5000)
+			close(half)
+			<-release
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-half
+		<-time.After(time.Second)
+		synctest.Wait()
+		if c := w.content(t, path); c.Status != Running || c.Done != 5000 || c.Counts["seen"] != 5000 {
+			t.Fatalf("%+v", c)
+		}
+		if w.writes > 6 {
+			t.Fatalf("%d writes in a second", w.writes)
+		}
+		close(release)
+		r.Wait(ctx, path)
+		if c := w.content(t, path); c.Status != Succeeded || c.Ended == nil {
+			t.Fatalf("%+v", c)
+		}
+	})
+}
+
+// edge invariant 45
+func TestATerminalStatusStaysWhateverIsSaidLater(t *testing.T) {
+	in(t, func(t *testing.T, w *world, r *Runner, ctx context.Context) {
+		var late *Progress
+		path, err := r.Start(ctx, "acme", "x", func(_ context.Context, p *Progress) error {
+			late = p
+			p.Warn("f", "odd")
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Wait(ctx, path)
+		late.Fail("f", "too late")
+		late.Step(1, 2)
+		late.finish(errors.New("again"), false)
+		if err := late.flush(r.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if c := w.content(t, path); c.Status != Warning || len(c.Messages) != 1 || c.Done != 0 {
+			t.Fatalf("%+v", c)
+		}
+	})
+}
+
+// edge §4
+func TestEveryWayOutFinishesAnActivityAndTheWorstCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		work func(ctx context.Context, p *Progress) error
+		want Status
+	}{
+		"done":    {func(context.Context, *Progress) error { return nil }, Succeeded},
+		"warned":  {func(_ context.Context, p *Progress) error { p.Warn("", "w"); return nil }, Warning},
+		"failed":  {func(_ context.Context, p *Progress) error { p.Fail("", "f"); p.Warn("", "w"); return nil }, Failed},
+		"error":   {func(context.Context, *Progress) error { return errors.New("no") }, Failed},
+		"panic":   {func(context.Context, *Progress) error { panic("no") }, Failed},
+		"stopped": {func(ctx context.Context, _ *Progress) error { <-ctx.Done(); return ctx.Err() }, Cancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world, r *Runner, ctx context.Context) {
+				path, err := r.Start(ctx, "acme", name, c.work)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if name == "stopped" {
+					synctest.Wait()
+					r.Stop(ctx)
+				}
+				r.Wait(ctx, path)
+				if got := w.content(t, path).Status; got != c.want {
+					t.Fatalf("%s, want %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// edge §4
+func TestAPatchOfRequestedStatusCancelsTheWorkAndIsIdempotent(t *testing.T) {
+	in(t, func(t *testing.T, w *world, r *Runner, ctx context.Context) {
+		path, err := r.Start(ctx, "acme", "x", func(ctx context.Context, _ *Progress) error { <-ctx.Done(); return ctx.Err() })
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for range 2 {
+			if _, err := w.Patch(ctx, path, []byte(`{"content":{"requestedStatus":"Cancelled"}}`), nodehub.Condition{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Wait(ctx, path)
+		if c := w.content(t, path); c.Status != Cancelled || c.RequestedStatus != Cancelled {
+			t.Fatalf("%+v", c)
+		}
+		if _, err := w.Patch(ctx, path, []byte(`{"content":{"status":"Running"}}`), nodehub.Condition{}); !errors.As(err, new(*OwnerError)) {
+			t.Fatal(err)
+		}
+	})
+}
+
+// edge §4
+func TestAnActivityLeftRunningByAnEarlierProcessIsDrivenToFailed(t *testing.T) {
+	in(t, func(t *testing.T, w *world, r *Runner, ctx context.Context) {
+		for path, status := range map[node.Path]Status{"acme/_Activity/1": Running, "acme/_Activity/2": Succeeded} {
+			text, err := json.Marshal(Content{Type: node.TypeActivity, Status: status})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.put(node.Node{Path: path, MainNode: "acme", NodeType: node.TypeActivity, State: node.StateActive, Content: node.RawContent(string(text))})
+		}
+		if err := r.Recover(message.WithIdentity(ctx, message.SystemIdentity())); err != nil {
+			t.Fatal(err)
+		}
+		if c := w.content(t, "acme/_Activity/1"); c.Status != Failed || c.Ended == nil || c.Message == "" {
+			t.Fatalf("%+v", c)
+		}
+		if c := w.content(t, "acme/_Activity/2"); c.Status != Succeeded {
+			t.Fatalf("%+v", c)
+		}
+	})
+}
