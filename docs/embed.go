@@ -3,7 +3,7 @@ package docs
 
 import "embed"
 
-//go:embed *.md
+//go:embed *.md decisions/*.md images
 var files embed.FS
 
 // Files returns the pages.

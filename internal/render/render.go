@@ -116,15 +116,22 @@ func (rewriter) Transform(doc *ast.Document, _ text.Reader, pc parser.Context) {
 	})
 }
 
-// link is where a link of a document leads: relative ones are relative to the document, as for a file.
+// link is where a link of a document leads. Relative ones are relative to the node, as to a folder; with
+// the ending ".md" they name a file beside the document's own, as in the folder that it came from.
 func link(at node.Path, dest string) string {
 	dest = strings.TrimPrefix(dest, "@")
 	if absolute(dest) || strings.HasPrefix(dest, "#") || strings.HasPrefix(dest, "/") || dest == "" {
 		return dest
 	}
 	to, frag, hasFrag := strings.Cut(dest, "#")
-	to = strings.TrimSuffix(to, ".md")
-	out := "/" + strings.TrimPrefix(path.Join("/", string(at.Parent()), to), "/")
+	base := at
+	if stem, ok := strings.CutSuffix(to, ".md"); ok {
+		to = stem
+		if at.Depth() > 1 {
+			base = at.Parent()
+		}
+	}
+	out := "/" + strings.TrimPrefix(path.Join("/", string(base), to), "/")
 	if hasFrag {
 		out += "#" + frag
 	}

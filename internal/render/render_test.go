@@ -26,11 +26,11 @@ func rendered(t *testing.T, at node.Path, md string) string {
 func TestADocumentIsRenderedWithTablesCodeLinksAndImages(t *testing.T) {
 	out := rendered(t, "acme/Docs/page", strings.Join([]string{
 		"# Title", "", "| a | b |", "|---|---|", "| 1 | 2 |", "", "```go", "x := 1", "```", "",
-		"[sibling](other.md#part) [up](../Top) [abs](/x/y) ![pic](images/a b.png) ![pic](<images/a b.png>) @acme/Docs/third. and @name and a@b/c",
+		"[file beside](other.md#part) [below](part/one) [beside](../Top) [abs](/x/y) ![pic](images/a b.png) ![pic](<images/a b.png>) @acme/Docs/third. and @name and a@b/c",
 		"", "@@content/draw.svg", "", "- [x] done",
 	}, "\n"))
 	for _, want := range []string{
-		"<table>", "<td>2</td>", `class="language-go"`, `href="/acme/Docs/other#part"`, `href="/acme/Top"`, `href="/x/y"`,
+		"<table>", "<td>2</td>", `class="language-go"`, `href="/acme/Docs/other#part"`, `href="/acme/Docs/page/part/one"`, `href="/acme/Docs/Top"`, `href="/x/y"`,
 		`src="/api/content/acme/Docs/page/images/a%20b.png"`, `href="/acme/Docs/third"`, "and @name", "a@b/c", `src="/api/content/acme/Docs/page/content/draw.svg"`, `id="title"`, "checkbox",
 	} {
 		if !strings.Contains(out, want) {
