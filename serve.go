@@ -46,7 +46,7 @@ func (m *Mesh) Serve(ctx context.Context, l net.Listener, o ServeOptions) error 
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: m.hubs.Bounds().Own(budget.HTTPHeader), IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: m.hubs.Bounds().Own(budget.HTTPHeader), IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()

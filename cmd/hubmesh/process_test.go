@@ -181,7 +181,7 @@ func (p *process) importInto(into, src, content string) string {
 }
 
 // data §2.4
-// A process killed during writes: every acknowledged write is there, each node's versions are contiguous.
+// bad input: a process killed during writes
 func TestKillingTheProcessDuringWritesLosesNothingAcknowledged(t *testing.T) {
 	dir := t.TempDir()
 	p := mustStart(t, dir, nil)
@@ -467,6 +467,9 @@ func TestBadInputIsRefusedWithTheRightStatusAndTheServerGoesOn(t *testing.T) {
 	}
 }
 
+// bad input: a port in use
+// bad input: a locked database
+// bad input: a corrupt database
 func TestAStartThatCannotSucceedSaysWhyAndWhatToDo(t *testing.T) {
 	dir := t.TempDir()
 	p := mustStart(t, dir, nil)

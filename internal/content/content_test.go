@@ -23,6 +23,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/nodehub"
 )
 
+// edge §1.1
 // CR-4
 // CR-7
 func TestANamedCollectionWinsAndTheDefaultTakesTheWholeRemainder(t *testing.T) {
@@ -186,6 +187,10 @@ func FuzzADiskPathStaysInItsCollection(f *testing.F) {
 // C-2
 // DG-1
 // DG-8
+// edge §1.5
+// RB-3
+// RB-5
+// RB-6
 func TestAReadOfANodeThatIsStillStartingSaysSoInsideItsBudgetAndTheNextOneIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, map[node.Path]time.Duration{"acme": 15 * time.Second})
@@ -450,6 +455,7 @@ func (undecided) Collections(context.Context, node.Path, ...string) (*nodehub.Co
 }
 
 // edge §4
+// edge invariant 37
 func TestAnUploadIsSeenAtOnceReplacesAtOnceAndAFailedOneLeavesNothing(t *testing.T) {
 	r := newRig(t, nil)
 	r.put("acme", "content", "a/b.txt", "one")
@@ -517,4 +523,93 @@ func retire(r *rig, path string) {
 		h.Dispose()
 		<-h.Done()
 	}
+}
+
+// CR-11
+func TestFilesAreOpenedOnABoundedPoolAndAFullPoolIsWaitedForWithinTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		defer r.release()
+		for range cap(r.content.open) {
+			r.content.open <- struct{}{}
+		}
+		begin := time.Now()
+		_, err := r.read(r.admin, "acme/hello.txt")
+		var u *Unreachable
+		if !errors.As(err, &u) || time.Since(begin) > 10*time.Second {
+			t.Fatalf("after %v: %v", time.Since(begin), err)
+		}
+		<-r.content.open
+		r.mustRead("acme/hello.txt", "hello")
+	})
+}
+
+// DG-4
+// DG-6
+func TestEachClauseSaysOnlyWhatWasObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, map[node.Path]time.Duration{"acme/doc": time.Minute})
+		defer r.release()
+		probe := func(path string) string { return r.mesh.Probe(path, r.service.Reads()).Clause() }
+		if got := probe("acme/none"); !strings.HasPrefix(got, "no hosted hub was observed in this process at snapshot time, activation=none-recorded") {
+			t.Error(got)
+		}
+		if r.mesh.Find("acme/none") != nil {
+			t.Error("a probe started a hub")
+		}
+		r.mustRead("acme/hello.txt", "hello")
+		if got := probe("acme"); !strings.HasPrefix(got, "Started acme RunLevel=Started") {
+			t.Error(got)
+		}
+		if got := probe(r.service.Reads().Path()); got != "this hub itself" {
+			t.Error(got)
+		}
+		go r.nodes.Get(r.admin, "acme/doc") //nolint:errcheck // lapses; it only starts the hub
+		synctest.Wait()
+		got := probe("acme/doc")
+		if !strings.HasPrefix(got, "STILL STARTING: gate 'Initialize' closed for") || !strings.Contains(got, "deferred=1") {
+			t.Error(got)
+		}
+		h := r.mesh.Find("acme/doc")
+		h.OnFlush(func(context.Context) {
+			if got := probe("acme/doc"); !strings.HasPrefix(got, "SHUTTING DOWN acme/doc RunLevel=ShutDown") {
+				t.Error(got)
+			}
+		})
+		h.Dispose()
+		<-h.Done()
+		if got := probe("acme/doc"); strings.Contains(got, "deferred=1") {
+			t.Error("it claims that a request is deferred which has been answered: " + got)
+		}
+	})
+}
+
+// RB-4
+// RB-2
+func TestTheReadBudgetBoundsTheAnswerAndNotTheStreamOfBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		defer r.release()
+		f, err := r.content.Read(r.admin, []string{"acme", "hello.txt"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		<-time.After(time.Minute) // a slow client: the budget was for the verdict
+		if b, err := io.ReadAll(f); err != nil || string(b) != "hello" {
+			t.Fatalf("%q %v", b, err)
+		}
+		begin := time.Now()
+		if _, _, err := r.content.Put(r.admin, "acme", "content", "slow.txt", slowly{}); err != nil || time.Since(begin) < 20*time.Second {
+			t.Fatalf("a write was cut by the read budget after %v: %v", time.Since(begin), err)
+		}
+	})
+}
+
+// slowly is an upload that takes 20 s.
+type slowly struct{}
+
+func (slowly) Read([]byte) (int, error) {
+	<-time.After(20 * time.Second)
+	return 0, io.EOF
 }

@@ -150,7 +150,11 @@ func (s *Service) Read(ctx context.Context, segments []string) (*File, error) {
 	if !ok || !c.IsStatic {
 		return nil, &NotFoundError{}
 	}
-	return s.openFile(ctx, c, file)
+	f, err := s.openFile(ctx, b, c, file)
+	if err != nil {
+		return nil, s.explain(string(path), string(res.Node), now, err)
+	}
+	return f, nil
 }
 
 // pathOf joins segments into a path, refusing what cannot be one.
@@ -218,15 +222,19 @@ func choose(at node.Path, have []nodehub.Collection, names []string, after strin
 }
 
 // openFile opens a file of a collection through the rooted handle.
-func (s *Service) openFile(ctx context.Context, c nodehub.Collection, file string) (*File, error) {
+func (s *Service) openFile(ctx context.Context, b budget.Budget, c nodehub.Collection, file string) (*File, error) {
 	name, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, file)
 	if err != nil {
 		return nil, &NotFoundError{}
 	}
+	left, _ := b.Remaining(s.mesh.Clock().Now())
+	wait, cancel := budget.Until(ctx, left, &budget.Lapse{Bound: budget.Read, By: b.By, Size: s.mesh.Bounds().Own(budget.Read), Elapsed: left,
+		Operation: "open file", Target: c.Address, ReportedBy: budget.ByCaller, Clause: "every place for an open file is taken"})
+	defer cancel()
 	select {
 	case s.open <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	case <-wait.Done():
+		return nil, context.Cause(wait)
 	}
 	release := func() { <-s.open }
 	f, err := s.root.Open(name)

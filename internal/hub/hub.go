@@ -68,7 +68,6 @@ type extra struct {
 	flushes   []func(context.Context)
 	done      chan struct{}
 	dead      bool
-	quiesced  bool
 	timedOut  bool // quiescing ran into its bound
 	forced    bool // torn down by the watchdog
 	shutTurns int

@@ -11,6 +11,7 @@ import (
 )
 
 // invariant 36
+// edge invariant 26
 func TestAPostWithoutIdentityFailsToTheCallerAndNeverThrows(t *testing.T) {
 	in(t, func(r *rig) {
 		h := r.start("acme/a", echoes(nil))
@@ -44,6 +45,7 @@ func whoKind(seen chan *message.Identity) *Kind {
 
 // invariant 37
 // invariant 38
+// invariant 40
 func TestASystemHubPostsAsSystemSecurityUnlessSomebodyIsAmbient(t *testing.T) {
 	in(t, func(r *rig) {
 		seen := make(chan *message.Identity, 4)

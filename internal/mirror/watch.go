@@ -42,11 +42,10 @@ type Watch struct {
 
 	wake chan struct{} // capacity 1
 
-	mu      sync.Mutex
-	newest  store.Change // the newest change that has arrived; Version 0 when none has
-	unsure  bool         // permissions changed: ask again
-	unknown bool         // an event without a node: ask the owner
-	over    bool
+	mu     sync.Mutex
+	newest store.Change // the newest change that has arrived; Version 0 when none has
+	unsure bool         // permissions changed: ask again
+	over   bool
 
 	held      node.Node // what the reader has
 	heldGone  bool      // the reader knows that the node is deleted

@@ -32,11 +32,16 @@ type gate struct {
 	onRead   func(path node.Path)
 	onCommit func(batch []store.Write)
 	reads    map[node.Path]int
+
+	onIdentity []string // subjects that rows were read as
 }
 
 func (g *gate) Read(ctx context.Context, path node.Path) (node.Node, error) {
 	g.mu.Lock()
 	g.reads[path]++
+	if id := message.IdentityFrom(ctx); id != nil {
+		g.onIdentity = append(g.onIdentity, id.Subject)
+	}
 	f := g.onRead
 	g.mu.Unlock()
 	n, err := g.Store.Read(ctx, path)

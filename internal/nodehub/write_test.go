@@ -60,6 +60,7 @@ func TestAStaleConditionIsATypedConflictAndWritesNothing(t *testing.T) {
 }
 
 // data §1.3
+// bad input: two writers on one node
 func TestManyWritersOfOneNodeGiveContiguousVersionsAndLoseNoWrite(t *testing.T) {
 	r := newRig(t)
 	r.create("acme/a", "", `{}`)
@@ -136,6 +137,7 @@ func TestAWriteThatMeetsANewerVersionIsMergedAgainOverIt(t *testing.T) {
 }
 
 // data §1.4
+// data §1.3.3
 func TestDeletingAndCreatingAgainContinuesTheVersions(t *testing.T) {
 	r := newRig(t)
 	r.create("acme/a", "", `{"life":1}`)
@@ -213,6 +215,7 @@ func TestAWriteBelowASubtreeThatIsBeingDeletedIsRefusedAsTransient(t *testing.T)
 }
 
 // data §1.4
+// edge invariant 47
 func TestAPartitionDoesNotComeFromNowhere(t *testing.T) {
 	r := newRig(t)
 	_, err := r.c.Create(r.root, node.Node{Path: "nowhere/a", Content: node.RawContent(`{}`)})
