@@ -22,7 +22,7 @@ func TestWhatACallerMayNotReadIsAbsentFromListingsAndQueries(t *testing.T) {
 	if err := r.c.Grant(r.root, "acme/open", "bob", "Viewer"); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.c.Grant(r.root, "acme/shut/deep", "bob", "Viewer"); err != nil {
+	if err := r.c.Grant(r.root, "acme/shut/deep/b", "bob", "Viewer"); err != nil {
 		t.Fatal(err)
 	}
 	list := func(ctx context.Context, at node.Path) (paths []string, nodes int) {
