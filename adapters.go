@@ -156,7 +156,7 @@ func (a contentAPI) Open(ctx context.Context, segments []string) (*httpapi.File,
 	if err != nil {
 		return nil, err
 	}
-	return &httpapi.File{Name: f.Name, Size: f.Size, Modified: f.Modified, Body: body{f.ReadSeeker, f}}, nil
+	return &httpapi.File{Name: f.Name, Size: f.Size, Modified: f.Modified, ETag: f.ETag, Body: body{f.ReadSeeker, f}}, nil
 }
 
 func (a contentAPI) List(ctx context.Context, path node.Path, collection, dir string) ([]httpapi.FileEntry, error) {

@@ -68,7 +68,10 @@ func (s *Server) getContent(w http.ResponseWriter, r *http.Request) error {
 	}
 	h.Set("Content-Disposition", disposition)
 	body := io.ReadSeeker(file.Body)
-	if file.Size < bufferBelow {
+	switch {
+	case file.ETag != "":
+		h.Set("ETag", file.ETag)
+	case file.Size < bufferBelow:
 		text := bytes.NewBuffer(make([]byte, 0, file.Size+bytes.MinRead))
 		if _, err := text.ReadFrom(io.LimitReader(file.Body, bufferBelow)); err != nil {
 			return fmt.Errorf("reading %s: %w", file.Name, err)

@@ -97,6 +97,7 @@ type File struct {
 	Name     string // for its media type and for a download
 	Size     int64
 	Modified time.Time
+	ETag     string // strong, where the opener knows it; else it is computed for files below 10,000,000 bytes
 	Body     io.ReadSeekCloser
 }
 

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/budget"
@@ -35,6 +36,19 @@ func (h *Hub) Dispose() {
 	}
 	h.mesh.log.Info("[QUIESCE-START]", "address", h.addr.Path())
 	h.mesh.spawn(h.disposal)
+}
+
+// Deactivate disposes the hub that serves a path, or the nearest one above it, so that the next message
+// starts it anew; false when there is none. The root is not deactivated.
+func (m *Mesh) Deactivate(path string) bool {
+	for path != "" {
+		if h := m.registry.find(path); h != nil && h != m.root {
+			h.Dispose()
+			return true
+		}
+		path = path[:max(0, strings.LastIndexByte(path, '/'))]
+	}
+	return false
 }
 
 // freeze stops the creation of hosted hubs here and below; existing ones stay resolvable.

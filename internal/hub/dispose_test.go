@@ -376,3 +376,21 @@ func TestClosingIsBoundedAndSaysWhatIgnoredCancellation(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// invariant 32
+func TestDeactivationFindsTheHubItselfOrTheNearestAboveAndElseSaysSo(t *testing.T) {
+	in(t, func(r *rig) {
+		own, above := r.start("acme/a/b", echoes(nil)), r.start("acme", echoes(nil))
+		if !r.Deactivate("acme/a/b") || above.Level() != lifecycle.Started {
+			t.Fatal("not the hub itself")
+		}
+		<-own.Done()
+		if !r.Deactivate("acme/a/b/c") {
+			t.Fatal("not the nearest above")
+		}
+		<-above.Done()
+		if r.Deactivate("acme/a") || r.Deactivate("mesh/1") || r.Root().Level() != lifecycle.Started {
+			t.Fatal("found what is not there, or the root")
+		}
+	})
+}
