@@ -38,10 +38,16 @@ func fill(ctx context.Context, m *hubmesh.Mesh, n, bytes int) error {
 	return nil
 }
 
-// binary builds the product's binary and returns its path.
+// binary builds the product's binary, in the product's own module, and returns its path.
 func binary(ctx context.Context, dir string) (string, error) {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/hubmesh/hubmesh").Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the product's module: %w", err)
+	}
 	out := filepath.Join(dir, "hubmesh")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, "github.com/hubmesh/hubmesh/cmd/hubmesh")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", out, "./cmd/hubmesh")
+	cmd.Dir = strings.TrimSpace(string(root))
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	return out, cmd.Run()
 }
