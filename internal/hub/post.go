@@ -242,7 +242,7 @@ func (h *Hub) quickTurn(d *Delivery) (any, error, bool) {
 
 // quickSpins is how often a caller looks whether the quick turn of another caller has ended, before it
 // queues. A quick turn takes less than a park and a wake-up.
-const quickSpins = 200
+const quickSpins = 3000
 
 // takeQuick takes the turn for a quick handler, if the hub is idle and open, or is so shortly.
 func (h *Hub) takeQuick() bool {
