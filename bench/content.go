@@ -225,4 +225,3 @@ func coldScenario(ctx context.Context, rounds int) (*Result, error) {
 	r.goal("cold_during_import_p99_ms", "<=", 20)
 	return r, nil
 }
-

@@ -79,7 +79,9 @@ func (r *Result) ratio(name, subject, base string) float64 {
 
 func (r *Result) metric(name string, v float64) { r.Metrics[name] = round(v) }
 
-func (r *Result) note(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
+func (r *Result) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
 
 // goal judges a metric or a ratio that has been recorded.
 func (r *Result) goal(name, op string, value float64) {

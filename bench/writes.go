@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -69,8 +70,14 @@ func httpWrites(ctx context.Context, r *Result, bin, tmp string, rounds int) err
 		end := began.Add(time.Second)
 		for c := range clients {
 			wg.Go(func() {
+				w, err := s.dial()
+				if err != nil {
+					failed.Store(err)
+					return
+				}
+				defer w.conn.Close()
 				for i := 0; time.Now().Before(end); i++ {
-					if err := s.do(client, "PATCH", fmt.Sprintf("/api/nodes/w/n%d", c), payload(round*1_000_000+i+1)); err != nil {
+					if err := w.do("PATCH", fmt.Sprintf("/api/nodes/w/n%d", c), payload(round*1_000_000+i+1)); err != nil {
 						failed.Store(err)
 						return
 					}
@@ -100,16 +107,11 @@ func bareWrites(ctx context.Context, r *Result, tmp string, rounds int) error {
 	}
 	defer m.Close(context.Background())
 	who := hubmesh.AsSystem(context.WithoutCancel(ctx))
-	if _, err := m.Create(who, "w", hubmesh.Space, map[string]any{}); err != nil {
+	const writers = 64
+	if err := writtenTo(who, m, writers); err != nil {
 		return err
 	}
-	const writers = 64
-	for w := range writers {
-		if _, err := m.Create(who, fmt.Sprintf("w/n%d", w), hubmesh.Markdown, map[string]any{"n": 0}); err != nil {
-			return err
-		}
-	}
-	bare, err := openBare(filepath.Join(tmp, "bare.db"), writers)
+	bare, err := openBare(ctx, filepath.Join(tmp, "bare"), writers)
 	if err != nil {
 		return err
 	}
@@ -161,64 +163,77 @@ type jsonText string
 
 func (t jsonText) MarshalJSON() ([]byte, error) { return []byte(t), nil }
 
-// bare is the limit: the rows of a write (the node and its history) in transactions of one connection,
-// with the store's settings and nothing else.
+// bare is the limit: the rows of a write (the node, and its history by the trigger) in transactions of
+// one connection, with the store's schema and settings, and nothing around SQLite.
 type bare struct {
 	db   *sql.DB
 	rows int
 }
 
-func openBare(file string, rows int) (*bare, error) {
-	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=wal_autocheckpoint(4000)&_txlock=immediate")
+// openBare opens the file of a closed mesh with the nodes w/n0 …, at version 1.
+func openBare(ctx context.Context, dir string, rows int) (*bare, error) {
+	m, err := hubmesh.New(hubmesh.Options{Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	err = writtenTo(hubmesh.AsSystem(context.WithoutCancel(ctx)), m, rows)
+	if err = errors.Join(err, m.Close(context.Background())); err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "hubmesh.db")+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=wal_autocheckpoint(4000)&_pragma=cache_size(-16384)&_txlock=immediate")
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	for _, stmt := range []string{
-		`create table node (path text primary key, version integer not null, modified integer, by text, data text) without rowid`,
-		`create table history (path text not null, version integer not null, at integer, by text, data text, unique (path, version))`,
-	} {
-		if _, err := db.Exec(stmt); err != nil {
-			return nil, err
-		}
-	}
-	for i := range rows {
-		if _, err := db.Exec(`insert into node values (?, 1, 0, '', '{}')`, fmt.Sprintf("w/n%d", i)); err != nil {
-			return nil, err
-		}
-	}
 	return &bare{db, rows}, nil
 }
 
+// writtenTo makes the nodes that the writers write to.
+func writtenTo(ctx context.Context, m *hubmesh.Mesh, n int) error {
+	if _, err := m.Create(ctx, "w", hubmesh.Space, map[string]any{}); err != nil {
+		return err
+	}
+	for i := range n {
+		if _, err := m.Create(ctx, fmt.Sprintf("w/n%d", i), hubmesh.Markdown, map[string]any{"n": 0}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// content is the member of a payload.
+func content(i int) string {
+	text := payload(i)
+	return text[len(`{"content":`) : len(text)-1]
+}
+
 func (b *bare) run(d time.Duration, batch int, version *int64) (float64, error) {
-	update, err := b.db.Prepare(`update node set version = ?, modified = ?, by = ?, data = ? where path = ? and version < ?`)
+	update, err := b.db.Prepare("update nodes set version = ?, kind = 2, state = 1, sync = 0, node_type = 'Markdown', name = ?, description = '', category = '', icon = '', " +
+		"ord = null, modified_at = ?, modified_by = 'bench', desired_id = '', exclude = null, prerendered = '', content = ?, main = null where key = ? and version < ?")
 	if err != nil {
 		return 0, err
 	}
 	defer update.Close()
-	insert, err := b.db.Prepare(`insert into history values (?, ?, ?, ?, ?)`)
-	if err != nil {
-		return 0, err
-	}
-	defer insert.Close()
 	began, n := time.Now(), 0
-	for i := 0; time.Since(began) < d; {
+	for next := 0; time.Since(began) < d; {
 		tx, err := b.db.Begin()
 		if err != nil {
 			return 0, err
 		}
-		*version++
+		stmt := tx.Stmt(update)
 		for range batch {
-			path, text := fmt.Sprintf("w/n%d", i%b.rows), payload(i)
-			if i++; i%b.rows == 0 {
+			if next%b.rows == 0 {
 				*version++
 			}
-			if _, err := tx.Stmt(update).Exec(*version, i, "bench", text, path, *version); err != nil {
+			name := fmt.Sprintf("n%d", next%b.rows)
+			res, err := stmt.Exec(*version, name, time.Now().UnixMicro(), content(next), "w\x01"+name, *version)
+			if err != nil {
 				return 0, err
 			}
-			if _, err := tx.Stmt(insert).Exec(path, *version, i, "bench", text); err != nil {
-				return 0, err
+			if changed, err := res.RowsAffected(); err != nil || changed != 1 {
+				return 0, fmt.Errorf("the bare update of %s changed %d rows: %w", name, changed, err)
 			}
+			next++
 			n++
 		}
 		if err := tx.Commit(); err != nil {
