@@ -7,6 +7,9 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // wire is one connection of a load generator that costs little beside the server: both share the
@@ -41,4 +44,37 @@ func (w *wire) do(method, path, body string) error {
 		err = fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, text)
 	}
 	return err
+}
+
+// hammer sends requests from a number of clients for a second and returns the rate.
+func (s *server) hammer(clients int, request func(client, i int) (method, path, body string)) (perSecond float64, err error) {
+	var n atomic.Int64
+	failed := make(chan error, clients)
+	var wg sync.WaitGroup
+	began := time.Now()
+	end := began.Add(time.Second)
+	for c := range clients {
+		wg.Go(func() {
+			w, err := s.dial()
+			if err != nil {
+				failed <- err
+				return
+			}
+			defer w.conn.Close()
+			for i := 0; time.Now().Before(end); i++ {
+				if err := w.do(request(c, i)); err != nil {
+					failed <- err
+					return
+				}
+				n.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	select {
+	case err := <-failed:
+		return 0, err
+	default:
+		return float64(n.Load()) / time.Since(began).Seconds(), nil
+	}
 }
