@@ -156,9 +156,8 @@ func askScenario(ctx context.Context, rounds int) (*Result, error) {
 	for i := range pids {
 		pids[i] = system.Root.Spawn(props)
 	}
-	who := message.WithIdentity(ctx, &message.Identity{Subject: "bench"})
 	// An identity in a context without a Done, as a service's own work has: the wait is one channel.
-	who = context.WithoutCancel(who)
+	who := message.WithIdentity(context.WithoutCancel(ctx), &message.Identity{Subject: "bench"})
 	req := &pingReq{1}
 	subjects := map[string]func(i int){
 		"mailbox": func(i int) { boxes[i].ask(req) },

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"slices"
 	"strings"
 )
@@ -34,7 +35,20 @@ func main() {
 	only := flag.String("scenario", "", "comma-separated names; empty runs all")
 	rounds := flag.Int("rounds", 9, "interleaved rounds a scenario")
 	dir := flag.String("results", "results", "folder for the results")
+	profile := flag.String("cpuprofile", "", "file for a CPU profile of this process")
 	flag.Parse()
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err == nil {
+			err = pprof.StartCPUProfile(f)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		defer f.Close()
+		defer pprof.StopCPUProfile()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	failed := false

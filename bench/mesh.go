@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -38,10 +39,16 @@ func fill(ctx context.Context, m *hubmesh.Mesh, n, bytes int) error {
 	return nil
 }
 
-// binary builds the product's binary and returns its path.
+// binary builds the product's binary, in the product's own module, and returns its path.
 func binary(ctx context.Context, dir string) (string, error) {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/hubmesh/hubmesh").Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the product's module: %w", err)
+	}
 	out := filepath.Join(dir, "hubmesh")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, "github.com/hubmesh/hubmesh/cmd/hubmesh")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", out, "./cmd/hubmesh")
+	cmd.Dir = strings.TrimSpace(string(root))
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	return out, cmd.Run()
 }
@@ -67,19 +74,8 @@ func serve(bin, dir string, args ...string) (*server, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	lines := bufio.NewScanner(out)
 	s := &server{cmd: cmd}
-	for lines.Scan() {
-		if url, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
-			s.url = url
-			break
-		}
-	}
-	go func() {
-		for lines.Scan() {
-		}
-	}()
-	if s.url == "" {
+	if s.url = listening(out); s.url == "" {
 		return nil, errors.New("serve did not start")
 	}
 	resp, err := http.Get(s.url + "/")
@@ -96,6 +92,51 @@ func serve(bin, dir string, args ...string) (*server, error) {
 		return nil, errors.Join(err, s.stop())
 	}
 	s.token = strings.TrimSpace(string(token))
+	return s, nil
+}
+
+// listening reads a server's address from its output, and reads on.
+func listening(out io.Reader) (url string) {
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if at, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
+			url = at
+			break
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return url
+}
+
+// pocketbaseVersion is what pocketbase/go.mod pins: a version that this project's toolchain builds.
+const pocketbaseVersion = "0.30.0"
+
+// buildPocketbase builds the peer of the folder pocketbase.
+func buildPocketbase(ctx context.Context, dir string) (bin string, err error) {
+	bin = filepath.Join(dir, "pocketbase")
+	build := exec.CommandContext(ctx, "go", "build", "-o", bin, ".")
+	build.Dir = "pocketbase"
+	if text, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("it did not build: %w: %s", err, text)
+	}
+	return bin, nil
+}
+
+// runPocketbase runs the peer on a folder; option "durable" makes it sync before it acknowledges.
+func runPocketbase(bin, dir string, options ...string) (*server, error) {
+	cmd := exec.Command(bin, append([]string{dir}, options...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	s := &server{cmd: cmd}
+	if s.url = listening(out); s.url == "" {
+		return nil, errors.Join(errors.New("it did not start"), s.stop())
+	}
 	return s, nil
 }
 

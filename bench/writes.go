@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -37,6 +38,12 @@ func writesScenario(ctx context.Context, rounds int) (*Result, error) {
 	return r, bareWrites(ctx, r, tmp, rounds)
 }
 
+// The peers of httpWrites.
+const (
+	pocketbaseAsIs    = "PocketBase creates, 16 clients"
+	pocketbaseDurable = "PocketBase creates, synchronous=full, 16 clients"
+)
+
 // httpWrites patches 16 nodes from 16 clients over HTTP, with history.
 func httpWrites(ctx context.Context, r *Result, bin, tmp string, rounds int) error {
 	dir, err := os.MkdirTemp(tmp, "http-")
@@ -58,36 +65,49 @@ func httpWrites(ctx context.Context, r *Result, bin, tmp string, rounds int) err
 			return err
 		}
 	}
+	peers := map[string]*server{}
+	if bin, err := buildPocketbase(ctx, tmp); err != nil {
+		r.note("PocketBase was not run: %v", err)
+	} else {
+		for name, options := range map[string][]string{pocketbaseAsIs: nil, pocketbaseDurable: {"durable"}} {
+			peer, err := runPocketbase(bin, filepath.Join(tmp, name), options...)
+			if err != nil {
+				return err
+			}
+			defer peer.stop()
+			peers[name] = peer
+		}
+		r.note("PocketBase is %s, which keeps no history; as it comes it acknowledges before the disk has the commit (synchronous=normal)", pocketbaseVersion)
+	}
 	for round := range rounds {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		var n atomic.Int64
-		var failed atomic.Value
-		var wg sync.WaitGroup
-		began := time.Now()
-		end := began.Add(time.Second)
-		for c := range clients {
-			wg.Go(func() {
-				for i := 0; time.Now().Before(end); i++ {
-					if err := s.do(client, "PATCH", fmt.Sprintf("/api/nodes/w/n%d", c), payload(round*1_000_000+i+1)); err != nil {
-						failed.Store(err)
-						return
-					}
-					n.Add(1)
-				}
-			})
-		}
-		wg.Wait()
-		if err, _ := failed.Load().(error); err != nil {
+		rate, err := s.hammer(clients, func(client, i int) (method, path, body string) {
+			return "PATCH", fmt.Sprintf("/api/nodes/w/n%d", client), payload(round*1_000_000 + i + 1)
+		})
+		if err != nil {
 			return err
 		}
-		r.add("HTTP, 16 clients", float64(n.Load())/time.Since(began).Seconds())
+		r.add("HTTP, 16 clients", rate)
+		for name, peer := range peers {
+			rate, err := peer.hammer(clients, func(_, i int) (method, path, body string) {
+				return "POST", "/api/collections/items/records", content(round*1_000_000 + i + 1)
+			})
+			if err != nil {
+				return err
+			}
+			r.add(name, rate)
+		}
 	}
 	r.metric("http_16_clients_per_s", r.median("HTTP, 16 clients"))
 	r.goal("http_16_clients_per_s", ">=", 2500)
-	r.note("client and server share the processors")
-	r.note("PocketBase 0.40 needs a newer toolchain than this project's and was not run")
+	if len(peers) > 0 {
+		r.ratio("hubmesh/pocketbase", "HTTP, 16 clients", pocketbaseAsIs)
+		r.goal("hubmesh/pocketbase", ">=", 4)
+		r.ratio("hubmesh/pocketbase durable", "HTTP, 16 clients", pocketbaseDurable)
+	}
+	r.note("clients and servers share the processors")
 	return nil
 }
 
@@ -100,16 +120,11 @@ func bareWrites(ctx context.Context, r *Result, tmp string, rounds int) error {
 	}
 	defer m.Close(context.Background())
 	who := hubmesh.AsSystem(context.WithoutCancel(ctx))
-	if _, err := m.Create(who, "w", hubmesh.Space, map[string]any{}); err != nil {
+	const writers = 64
+	if err := writtenTo(who, m, writers); err != nil {
 		return err
 	}
-	const writers = 64
-	for w := range writers {
-		if _, err := m.Create(who, fmt.Sprintf("w/n%d", w), hubmesh.Markdown, map[string]any{"n": 0}); err != nil {
-			return err
-		}
-	}
-	bare, err := openBare(filepath.Join(tmp, "bare.db"), writers)
+	bare, err := openBare(ctx, filepath.Join(tmp, "bare"), writers)
 	if err != nil {
 		return err
 	}
@@ -161,64 +176,77 @@ type jsonText string
 
 func (t jsonText) MarshalJSON() ([]byte, error) { return []byte(t), nil }
 
-// bare is the limit: the rows of a write (the node and its history) in transactions of one connection,
-// with the store's settings and nothing else.
+// bare is the limit: the rows of a write (the node, and its history by the trigger) in transactions of
+// one connection, with the store's schema and settings, and nothing around SQLite.
 type bare struct {
 	db   *sql.DB
 	rows int
 }
 
-func openBare(file string, rows int) (*bare, error) {
-	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=wal_autocheckpoint(4000)&_txlock=immediate")
+// openBare opens the file of a closed mesh with the nodes w/n0 …, at version 1.
+func openBare(ctx context.Context, dir string, rows int) (*bare, error) {
+	m, err := hubmesh.New(hubmesh.Options{Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	err = writtenTo(hubmesh.AsSystem(context.WithoutCancel(ctx)), m, rows)
+	if err = errors.Join(err, m.Close(context.Background())); err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "hubmesh.db")+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=wal_autocheckpoint(4000)&_pragma=cache_size(-16384)&_txlock=immediate")
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	for _, stmt := range []string{
-		`create table node (path text primary key, version integer not null, modified integer, by text, data text) without rowid`,
-		`create table history (path text not null, version integer not null, at integer, by text, data text, unique (path, version))`,
-	} {
-		if _, err := db.Exec(stmt); err != nil {
-			return nil, err
-		}
-	}
-	for i := range rows {
-		if _, err := db.Exec(`insert into node values (?, 1, 0, '', '{}')`, fmt.Sprintf("w/n%d", i)); err != nil {
-			return nil, err
-		}
-	}
 	return &bare{db, rows}, nil
 }
 
+// writtenTo makes the nodes that the writers write to.
+func writtenTo(ctx context.Context, m *hubmesh.Mesh, n int) error {
+	if _, err := m.Create(ctx, "w", hubmesh.Space, map[string]any{}); err != nil {
+		return err
+	}
+	for i := range n {
+		if _, err := m.Create(ctx, fmt.Sprintf("w/n%d", i), hubmesh.Markdown, map[string]any{"n": 0}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// content is the member of a payload.
+func content(i int) string {
+	text := payload(i)
+	return text[len(`{"content":`) : len(text)-1]
+}
+
 func (b *bare) run(d time.Duration, batch int, version *int64) (float64, error) {
-	update, err := b.db.Prepare(`update node set version = ?, modified = ?, by = ?, data = ? where path = ? and version < ?`)
+	update, err := b.db.Prepare("update nodes set version = ?, kind = 2, state = 1, sync = 0, node_type = 'Markdown', name = ?, description = '', category = '', icon = '', " +
+		"ord = null, modified_at = ?, modified_by = 'bench', desired_id = '', exclude = null, prerendered = '', content = ?, main = null where key = ? and version < ?")
 	if err != nil {
 		return 0, err
 	}
 	defer update.Close()
-	insert, err := b.db.Prepare(`insert into history values (?, ?, ?, ?, ?)`)
-	if err != nil {
-		return 0, err
-	}
-	defer insert.Close()
 	began, n := time.Now(), 0
-	for i := 0; time.Since(began) < d; {
+	for next := 0; time.Since(began) < d; {
 		tx, err := b.db.Begin()
 		if err != nil {
 			return 0, err
 		}
-		*version++
+		stmt := tx.Stmt(update)
 		for range batch {
-			path, text := fmt.Sprintf("w/n%d", i%b.rows), payload(i)
-			if i++; i%b.rows == 0 {
+			if next%b.rows == 0 {
 				*version++
 			}
-			if _, err := tx.Stmt(update).Exec(*version, i, "bench", text, path, *version); err != nil {
+			name := fmt.Sprintf("n%d", next%b.rows)
+			res, err := stmt.Exec(*version, name, time.Now().UnixMicro(), content(next), "w\x01"+name, *version)
+			if err != nil {
 				return 0, err
 			}
-			if _, err := tx.Stmt(insert).Exec(path, *version, i, "bench", text); err != nil {
-				return 0, err
+			if changed, err := res.RowsAffected(); err != nil || changed != 1 {
+				return 0, fmt.Errorf("the bare update of %s changed %d rows: %w", name, changed, err)
 			}
+			next++
 			n++
 		}
 		if err := tx.Commit(); err != nil {

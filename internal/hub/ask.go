@@ -166,8 +166,9 @@ func (m *Mesh) await(ctx context.Context, c *caller, d *Delivery, h *Hub) (any, 
 			c.hub.mu.Unlock()
 		}
 	}
-	s.scope.Store(c.scope)
-	s.stale.Store(d.posted + int64(staleAfter))
+	if c.scope != nil {
+		s.scope.Store(c.scope)
+	}
 	s.state.Store(uint64(gen)<<stageBits | phasePending)
 	s.deadline.Store(d.budget.Deadline)
 	m.sweeper.arm(min(d.budget.Deadline, d.posted+int64(staleAfter)))
@@ -204,7 +205,7 @@ func (m *Mesh) await(ctx context.Context, c *caller, d *Delivery, h *Hub) (any, 
 	}
 	st := s.state.Load()
 	val, err := s.val, s.err
-	m.slots.release(s, gen)
+	m.slots.release(s)
 	switch st & phaseMask {
 	case phaseReplied:
 		return val, nil

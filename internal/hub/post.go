@@ -229,22 +229,45 @@ func (h *Hub) stormy(d *Delivery) (report func(), drop bool) {
 
 // quickTurn runs a quick handler on the caller's goroutine when the hub is idle and open.
 func (h *Hub) quickTurn(d *Delivery) (any, error, bool) {
-	h.mu.Lock()
-	flags := h.flags.Load()
-	e := h.ext.Load()
-	if flags&(flagRunning|flagGone|flagFailed|flagLifecycle|levelMask) != uint32(lifecycle.Started) || flags>>gateShift != 0 || h.head != nil ||
-		(e != nil && e.rules.Load() != nil) {
-		h.mu.Unlock()
+	if !h.takeQuick() {
 		return nil, nil, false
 	}
-	h.flags.Store(flags | flagRunning | flagQuick)
-	h.mu.Unlock()
 	d.hub = h
 	v, err := h.quickRun(d)
 	if err == ErrNotQuick {
 		return nil, nil, false
 	}
 	return v, err, true
+}
+
+// quickSpins is how often a caller looks whether the quick turn of another caller has ended, before it
+// queues. A quick turn takes less than a park and a wake-up.
+const quickSpins = 3000
+
+// takeQuick takes the turn for a quick handler, if the hub is idle and open, or is so shortly.
+func (h *Hub) takeQuick() bool {
+	for spins := 0; ; {
+		for h.flags.Load()&flagQuick != 0 {
+			if spins++; spins > quickSpins {
+				return false
+			}
+		}
+		h.mu.Lock()
+		flags := h.flags.Load()
+		if flags&flagQuick != 0 && h.head == nil {
+			h.mu.Unlock()
+			continue // somebody was faster
+		}
+		e := h.ext.Load()
+		if flags&(flagRunning|flagGone|flagFailed|flagLifecycle|levelMask) != uint32(lifecycle.Started) || flags>>gateShift != 0 || h.head != nil ||
+			(e != nil && e.rules.Load() != nil) {
+			h.mu.Unlock()
+			return false
+		}
+		h.flags.Store(flags | flagRunning | flagQuick)
+		h.mu.Unlock()
+		return true
+	}
 }
 
 // ErrNotQuick is returned by a quick handler, on a quick turn only, that finds it would have to wait:

@@ -28,7 +28,7 @@ const (
 type slot struct {
 	state    atomic.Uint64 // generation << 8 | startedBit | phase
 	deadline atomic.Int64  // when the wait lapses; 0 while not armed
-	stale    atomic.Int64  // when it is reported as stale; 0 once reported
+	told     atomic.Uint32 // the generation that was reported as stale
 	val      any
 	err      error
 	wake     chan struct{} // capacity 1
@@ -115,12 +115,16 @@ func (b *slab) take() (*slot, uint32) {
 }
 
 // release gives a slot back. Only the goroutine that took it may, after it has received the wake-up.
-func (b *slab) release(s *slot, gen uint32) {
+func (b *slab) release(s *slot) {
+	// The state keeps its terminal phase until the next use: nothing takes it for a request that waits.
 	s.val, s.err = nil, nil
 	s.cur.Store(nil)
-	s.owner.Store(nil)
-	s.scope.Store(nil)
-	s.state.Store(uint64(gen)<<stageBits | phaseFree)
+	if s.owner.Load() != nil {
+		s.owner.Store(nil)
+	}
+	if s.scope.Load() != nil {
+		s.scope.Store(nil)
+	}
 	for {
 		top := b.free.Load()
 		s.nextFree.Store(uint32(top))

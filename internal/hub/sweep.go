@@ -129,9 +129,9 @@ func (w *sweeper) visit(s *slot, gen uint32, now, lateness int64) int64 {
 		s.complete(gen, phaseLapsed, nil, nil)
 		return 0
 	}
-	if stale := s.stale.Load(); stale != 0 {
-		if stale <= now {
-			s.stale.Store(0)
+	if d != nil && d.gen == gen && s.told.Load() != gen {
+		if stale := d.posted + int64(staleAfter); stale <= now {
+			s.told.Store(gen)
 			w.mesh.reportStale(s, d, gen, now)
 		} else {
 			due = min(due, stale)

@@ -109,8 +109,10 @@ func (h *Hub) take(now int64) *Delivery {
 	}
 	last.next = nil
 	h.n -= n
-	h.batch.Store(first.next)
-	first.next = nil
+	if first.next != nil { // popBatch has found the batch empty
+		h.batch.Store(first.next)
+		first.next = nil
+	}
 	return first
 }
 
@@ -140,7 +142,11 @@ func (h *Hub) popBatch() *Delivery {
 }
 
 // touch notes that the hub was used.
-func (h *Hub) touch(now int64) { h.used.Store(uint32(now / int64(time.Second))) }
+func (h *Hub) touch(now int64) {
+	if at := uint32(now / int64(time.Second)); h.used.Load() != at {
+		h.used.Store(at)
+	}
+}
 
 // turn handles one delivery and returns the time at its end, which is the start of the next.
 func (h *Hub) turn(d *Delivery, now int64) int64 {

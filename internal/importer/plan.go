@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -38,6 +40,7 @@ type item struct {
 	json  string // node file, or ""
 	doc   string // document, or ""
 	index bool   // doc is the index of the folder, beside a node file
+	print string // fingerprint as scanned; "" where a file could not be read
 }
 
 type note struct {
@@ -125,26 +128,64 @@ func (p *plan) take(byPath map[node.Path]*item, file string, d fs.DirEntry) {
 	}
 }
 
+// usesJSON tells whether the node file counts: a document wins over a node file of the same name
+// (data.md §2.4); an index adds its text to one.
+func (it *item) usesJSON() bool { return it.json != "" && (it.doc == "" || it.index) }
+
+// read reads a file, within the limit of a node file.
+func (p *plan) read(file string) ([]byte, error) {
+	f, err := p.r.Source.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	most := int64(4 * p.s.o.Limits.NodeBytes)
+	if info.Size() > most {
+		return nil, fmt.Errorf("%d bytes; a node file has at most %d", info.Size(), most)
+	}
+	text := make([]byte, 0, info.Size()+1) // one more, so that the end is seen without growing
+	for {
+		n, err := f.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		switch {
+		case err == io.EOF:
+			return text, nil
+		case err != nil:
+			return nil, err
+		case int64(len(text)) > most:
+			return nil, fmt.Errorf("it grew while it was read; a node file has at most %d bytes", most)
+		case len(text) == cap(text):
+			text = slices.Grow(text, len(text))
+		}
+	}
+}
+
+// digest is the running fingerprint of an item: of its place and of the bytes of its files in order.
+type digest struct{ hash.Hash }
+
+func newDigest(at node.Path) digest {
+	p := digest{sha256.New()}
+	p.Write([]byte(format + "\x00" + string(at)))
+	return p
+}
+
+func (p digest) add(text []byte) {
+	p.Write([]byte{0})
+	p.Write(text)
+}
+
+func (p digest) String() string { return hex.EncodeToString(p.Sum(nil)[:16]) }
+
 // load reads and parses the files of an item. The fingerprint is of their bytes.
 func (p *plan) load(it item) (n node.Node, fingerprint string, notes []note, err error) {
-	sum := sha256.New()
-	sum.Write([]byte(format + "\x00" + string(it.path)))
+	sum := newDigest(it.path)
 	read := func(file string) ([]byte, error) {
-		f, err := p.r.Source.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return nil, err
-		}
-		if most := int64(4 * p.s.o.Limits.NodeBytes); info.Size() > most {
-			return nil, fmt.Errorf("%d bytes; a node file has at most %d", info.Size(), most)
-		}
-		text, err := fs.ReadFile(p.r.Source, file)
-		sum.Write([]byte{0})
-		sum.Write(text)
+		text, err := p.read(file)
+		sum.add(text)
 		return text, err
 	}
 	warn := func(file string, texts []string) {
@@ -153,8 +194,7 @@ func (p *plan) load(it item) (n node.Node, fingerprint string, notes []note, err
 		}
 	}
 	var have bool
-	// A document wins over a node file of the same name (data.md §2.4); an index adds its text to one.
-	if it.json != "" && (it.doc == "" || it.index) {
+	if it.usesJSON() {
 		text, err := read(it.json)
 		if err == nil {
 			var w []string
@@ -185,7 +225,7 @@ func (p *plan) load(it item) (n node.Node, fingerprint string, notes []note, err
 			return n, "", nil, &fileError{it.doc, err}
 		}
 	}
-	return n, hex.EncodeToString(sum.Sum(nil)[:16]), notes, nil
+	return n, sum.String(), notes, nil
 }
 
 // fileError is a fault of one file.
@@ -254,7 +294,7 @@ func (p *plan) ensureSpace(ctx context.Context, name node.Path) error {
 		if err != nil {
 			break // the file's own fault is told when the import comes to it
 		}
-		_ = p.settleType(ctx, &n, p.types(ctx)) // told again when the import comes to it
+		_ = p.settleType(ctx, &n, p.scan(ctx)) // told again when the import comes to it
 		out, err := p.s.o.Nodes.Import(ctx, []node.Node{n})
 		if err != nil {
 			return err

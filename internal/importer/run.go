@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hubmesh/hubmesh/internal/activity"
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -41,7 +42,7 @@ func (p *plan) run(ctx context.Context, progress *activity.Progress) error {
 		return err
 	}
 	progress.Say("reading")
-	types := p.types(ctx)
+	types := p.scan(ctx)
 	// Types first, then a level at a time: what a node needs to be there is there before it.
 	slices.SortStableFunc(p.items, func(a, b item) int { return p.rank(a) - p.rank(b) })
 	var chunk []pending
@@ -49,6 +50,11 @@ func (p *plan) run(ctx context.Context, progress *activity.Progress) error {
 	for i, it := range p.items {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if it.print != "" && p.made[it.path] == "" && string(known[string(it.path)]) == it.print && present[it.path] {
+			progress.Count("unchanged", 1)
+			progress.Step(i+1, len(p.items))
+			continue
 		}
 		n, fingerprint, notes, err := p.load(it)
 		if err != nil {
@@ -64,11 +70,6 @@ func (p *plan) run(ctx context.Context, progress *activity.Progress) error {
 			if err := p.remember(ctx, map[string][]byte{string(it.path): []byte(fingerprint)}); err != nil {
 				return err
 			}
-			continue
-		}
-		if string(known[string(it.path)]) == fingerprint && present[it.path] {
-			progress.Count("unchanged", 1)
-			progress.Step(i+1, len(p.items))
 			continue
 		}
 		for _, nt := range notes {
@@ -151,25 +152,61 @@ func (p *plan) present(ctx context.Context) (map[node.Path]bool, error) {
 	return have, nil
 }
 
-// types are the node types that the import itself brings, by path.
-func (p *plan) types(ctx context.Context) map[string]bool {
+// scanners is how many goroutines read files at the start of an import: it is mostly waiting for the
+// file system.
+const scanners = 4
+
+// scan reads every file once, takes the fingerprint of each item and returns the node types that the
+// import itself brings, by path. What has not changed is not read again and never parsed. A file that
+// cannot be read is told when the import comes to it.
+func (p *plan) scan(ctx context.Context) map[string]bool {
 	if p.known != nil {
 		return p.known
 	}
 	p.known = map[string]bool{}
-	for _, it := range p.items {
-		if it.json == "" || ctx.Err() != nil {
-			continue
-		}
-		text, err := fs.ReadFile(p.r.Source, it.json)
-		if err != nil || !bytes.Contains(text, []byte(`"`+node.TypeNodeType+`"`)) {
-			continue
-		}
-		if n, _, err := parseJSON(text, it.path, p.s.o.Limits); err == nil && n.NodeType == node.TypeNodeType {
-			p.known[string(it.path)] = true
+	isType := make([]bool, len(p.items))
+	var work sync.WaitGroup
+	for first := range scanners {
+		work.Go(func() {
+			for i := first; i < len(p.items) && ctx.Err() == nil; i += scanners {
+				p.items[i].print, isType[i] = p.scanItem(&p.items[i])
+			}
+		})
+	}
+	work.Wait()
+	for i, is := range isType {
+		if is {
+			p.known[string(p.items[i].path)] = true
 		}
 	}
 	return p.known
+}
+
+// scanItem returns the fingerprint of an item, "" where a file of it could not be read, and whether it
+// is a node type.
+func (p *plan) scanItem(it *item) (print string, isType bool) {
+	sum := newDigest(it.path)
+	if it.json != "" {
+		text, err := p.read(it.json)
+		if err == nil && bytes.Contains(text, []byte(`"`+node.TypeNodeType+`"`)) {
+			n, _, err := parseJSON(text, it.path, p.s.o.Limits)
+			isType = err == nil && n.NodeType == node.TypeNodeType
+		}
+		if it.usesJSON() {
+			if err != nil {
+				return "", isType
+			}
+			sum.add(text)
+		}
+	}
+	if it.doc != "" {
+		text, err := p.read(it.doc)
+		if err != nil {
+			return "", isType
+		}
+		sum.add(text)
+	}
+	return sum.String(), isType
 }
 
 // settleType makes a node whose type nobody knows an untyped one, and says so. A type that the source

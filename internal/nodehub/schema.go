@@ -97,6 +97,8 @@ func (t *types) resolve(ctx context.Context, name string) (*typeInfo, error) {
 		if !registered {
 			return nil, &TypeError{NodeType: name} // a miss is not kept
 		}
+		// That a registered type has no node is kept until there is one: every write asks for its type.
+		t.keep(name, info, epoch)
 		return info, nil
 	case err != nil:
 		return nil, err
@@ -104,22 +106,28 @@ func (t *types) resolve(ctx context.Context, name string) (*typeInfo, error) {
 		return nil, &TypeError{NodeType: name}
 	}
 	info.schema, info.err = compileSchema(n)
+	t.keep(name, info, epoch)
+	return info, info.err
+}
+
+// keep keeps what was read of a type, unless a type has changed since the epoch in which it was read.
+func (t *types) keep(name string, info *typeInfo, epoch uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.epoch == epoch {
-		if len(t.known) >= maxSchemas {
-			clear(t.known)
-		}
-		t.known[name] = info
+	if t.epoch != epoch {
+		return
 	}
-	return info, info.err
+	if len(t.known) >= maxSchemas {
+		clear(t.known)
+	}
+	t.known[name] = info
 }
 
 // changed drops what a change may have altered.
 func (t *types) changed(c store.Change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.known[string(c.Path)]; ok || c.Node.NodeType == node.TypeNodeType {
+	if _, ok := t.known[string(c.Path)]; ok || t.registered[string(c.Path)] || c.Node.NodeType == node.TypeNodeType {
 		t.epoch++
 		delete(t.known, string(c.Path))
 	}

@@ -118,6 +118,9 @@ func (s *Service) commit(ctx context.Context, w store.Write) (node.Node, error) 
 
 // waited turns the end of a caller's wait into what it means: the write may still be made.
 func waited(err error) error {
+	if err == nil {
+		return nil
+	}
 	var unknown *store.OutcomeUnknownError
 	if !errors.As(err, &unknown) {
 		return err
