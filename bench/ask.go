@@ -157,7 +157,7 @@ func askScenario(ctx context.Context, rounds int) (*Result, error) {
 		pids[i] = system.Root.Spawn(props)
 	}
 	// An identity in a context without a Done, as a service's own work has: the wait is one channel.
-	who := message.WithIdentity(context.WithoutCancel(ctx), &message.Identity{Subject: "bench"})
+	who := message.WithIdentity(context.Background(), &message.Identity{Subject: "bench"})
 	req := &pingReq{1}
 	subjects := map[string]func(i int){
 		"mailbox": func(i int) { boxes[i].ask(req) },

@@ -78,6 +78,10 @@ func (m *Mesh) caller(ctx context.Context, now int64) caller {
 		in.hub = c.hub
 		return in
 	}
+	who, below, peeled := message.Peel(ctx)
+	if peeled && below == context.Background() {
+		return caller{who: who}
+	}
 	c := caller{who: message.IdentityFrom(ctx), budget: budget.From(ctx), done: ctx.Done()}
 	if d, ok := ctx.Value(deliveryKey{}).(*Delivery); ok {
 		c.turn, c.hub = d, d.hub

@@ -164,6 +164,7 @@ func (h *Hub) preload(first []*Delivery) {
 	for _, d := range first {
 		d.next = nil
 		d.hub = h
+		d.rare() // it has waited for the hub: its stamp is old
 		list.push(d)
 	}
 	h.head, h.tail, h.n = list.head, list.tail, int32(len(first))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/hubmesh/hubmesh/internal/lifecycle"
 	"github.com/hubmesh/hubmesh/internal/message"
@@ -240,34 +241,44 @@ func (h *Hub) quickTurn(d *Delivery) (any, error, bool) {
 	return v, err, true
 }
 
-// quickSpins is how often a caller looks whether the quick turn of another caller has ended, before it
-// queues. A quick turn takes less than a park and a wake-up.
-const quickSpins = 3000
+const (
+	// quickSpins is how often a caller looks whether the quick turn of another caller has ended before
+	// it lets others run, and quickYields how often it does that before it queues. A quick turn does
+	// not block, so its caller only needs a processor; queueing costs a park and a wake-up, and makes
+	// everybody behind queue as well.
+	quickSpins  = 30
+	quickYields = 20
+)
 
 // takeQuick takes the turn for a quick handler, if the hub is idle and open, or is so shortly.
 func (h *Hub) takeQuick() bool {
-	for spins := 0; ; {
-		for h.flags.Load()&flagQuick != 0 {
-			if spins++; spins > quickSpins {
-				return false
-			}
+	for tries := 0; ; tries++ {
+		if h.flags.Load()&flagQuick != 0 && h.wantsQuick(tries) {
+			continue
 		}
 		h.mu.Lock()
 		flags := h.flags.Load()
-		if flags&flagQuick != 0 && h.head == nil {
-			h.mu.Unlock()
-			continue // somebody was faster
-		}
 		e := h.ext.Load()
-		if flags&(flagRunning|flagGone|flagFailed|flagLifecycle|levelMask) != uint32(lifecycle.Started) || flags>>gateShift != 0 || h.head != nil ||
-			(e != nil && e.rules.Load() != nil) {
+		if flags&(flagRunning|flagGone|flagFailed|flagLifecycle|levelMask) == uint32(lifecycle.Started) && flags>>gateShift == 0 && h.head == nil &&
+			(e == nil || e.rules.Load() == nil) {
+			h.flags.Store(flags | flagRunning | flagQuick)
 			h.mu.Unlock()
+			return true
+		}
+		again := flags&flagQuick != 0 && h.head == nil && tries < quickSpins+quickYields
+		h.mu.Unlock()
+		if !again {
 			return false
 		}
-		h.flags.Store(flags | flagRunning | flagQuick)
-		h.mu.Unlock()
-		return true
 	}
+}
+
+// wantsQuick waits a little for another caller's quick turn; false when it has waited long enough.
+func (h *Hub) wantsQuick(tries int) bool {
+	if tries >= quickSpins {
+		runtime.Gosched()
+	}
+	return tries < quickSpins+quickYields
 }
 
 // ErrNotQuick is returned by a quick handler, on a quick turn only, that finds it would have to wait:

@@ -68,9 +68,32 @@ type identityKey struct{}
 // answer it in Value.
 func IdentityKey() any { return identityKey{} }
 
+// identityContext is a context with an identity. It is a type of its own, so that a hub can read it
+// without searching.
+type identityContext struct {
+	context.Context
+	id *Identity
+}
+
+func (c *identityContext) Value(key any) any {
+	if key == (identityKey{}) {
+		return c.id
+	}
+	return c.Context.Value(key)
+}
+
 // WithIdentity returns a context that carries id.
 func WithIdentity(ctx context.Context, id *Identity) context.Context {
-	return context.WithValue(ctx, identityKey{}, id)
+	return &identityContext{ctx, id}
+}
+
+// Peel returns the identity that [WithIdentity] has just put on ctx, and the context below it; false when
+// something else is outermost.
+func Peel(ctx context.Context) (*Identity, context.Context, bool) {
+	if c, ok := ctx.(*identityContext); ok {
+		return c.id, c.Context, true
+	}
+	return nil, ctx, false
 }
 
 // IdentityFrom returns the identity in ctx, or nil.
