@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -36,6 +37,7 @@ func main() {
 	rounds := flag.Int("rounds", 9, "interleaved rounds a scenario")
 	dir := flag.String("results", "results", "folder for the results")
 	profile := flag.String("cpuprofile", "", "file for a CPU profile of this process")
+	page := flag.String("report", filepath.Join("..", "docs", "performance.md"), "page to write from the results; empty writes none")
 	flag.Parse()
 	if *profile != "" {
 		f, err := os.Create(*profile)
@@ -64,6 +66,12 @@ func main() {
 		}
 		r.print()
 		if err := r.write(*dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			failed = true
+		}
+	}
+	if *page != "" {
+		if err := report(*dir, *page); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			failed = true
 		}

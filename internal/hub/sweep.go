@@ -12,6 +12,9 @@ import (
 const (
 	never      = math.MaxInt64
 	sweepEvery = int64(time.Millisecond) // the least time between two sweeps
+	// maxStretch is how far past its deadline a request may be stretched more than once for the sake of
+	// the diagnosis of its own inner ask.
+	maxStretch = int64(100 * time.Millisecond)
 )
 
 // sweeper is the one timer of a mesh. It lapses requests whose deadline has passed, answers deferred
@@ -120,8 +123,9 @@ func (w *sweeper) visit(s *slot, gen uint32, now, lateness int64) int64 {
 	d := s.cur.Load()
 	if due <= now {
 		// Delegated lapse: while an ask of this request's own turn is pending in this process, that
-		// ask lapses first and its diagnosis travels up. Extended once.
-		if d != nil && d.gen == gen && d.inner.Load() > 0 && due == d.budget.Deadline {
+		// ask lapses first and its diagnosis travels up. The turn may be late in taking it: on a busy
+		// machine a wake-up waits for a processor, so the wait is stretched again within maxStretch.
+		if d != nil && d.gen == gen && d.inner.Load() > 0 && due < d.budget.Deadline+maxStretch {
 			later := now + int64(budget.Margin(time.Duration(d.budget.Deadline-d.posted))) + 2*lateness
 			s.deadline.CompareAndSwap(due, later) // fails when the slot has moved on: then it is not ours
 			return later
