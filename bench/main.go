@@ -36,7 +36,15 @@ func main() {
 	rounds := flag.Int("rounds", 9, "interleaved rounds a scenario")
 	dir := flag.String("results", "results", "folder for the results")
 	profile := flag.String("cpuprofile", "", "file for a CPU profile of this process")
+	report := flag.String("report", "", "write a page of the results to this file and measure nothing")
 	flag.Parse()
+	if *report != "" {
+		if err := writeReport(*dir, *report); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *profile != "" {
 		f, err := os.Create(*profile)
 		if err == nil {
