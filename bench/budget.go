@@ -71,8 +71,8 @@ var (
 // innermostFirst lets n asks of three hubs in a row lapse, beside busy processors, and returns the
 // share in which the caller was told of the innermost.
 func innermostFirst(ctx context.Context, busy, n int) (share float64, total int, err error) {
-	table := budget.Defaults().With(budget.Read, 600*time.Millisecond).With(budget.StoreRead, 400*time.Millisecond).
-		With(budget.TokenCheck, 500*time.Millisecond).With(budget.Handshake, 500*time.Millisecond)
+	table := budget.Defaults().With(budget.Read, 600*time.Millisecond).With(budget.StoreRead, 500*time.Millisecond).
+		With(budget.TokenCheck, 550*time.Millisecond).With(budget.Handshake, 550*time.Millisecond)
 	m, err := hub.New(hub.Options{ID: "bench", Bounds: table})
 	if err != nil {
 		return 0, 0, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -37,8 +36,15 @@ func main() {
 	rounds := flag.Int("rounds", 9, "interleaved rounds a scenario")
 	dir := flag.String("results", "results", "folder for the results")
 	profile := flag.String("cpuprofile", "", "file for a CPU profile of this process")
-	page := flag.String("report", filepath.Join("..", "docs", "performance.md"), "page to write from the results; empty writes none")
+	report := flag.String("report", "", "write a page of the results to this file and measure nothing")
 	flag.Parse()
+	if *report != "" {
+		if err := writeReport(*dir, *report); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *profile != "" {
 		f, err := os.Create(*profile)
 		if err == nil {
@@ -66,12 +72,6 @@ func main() {
 		}
 		r.print()
 		if err := r.write(*dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			failed = true
-		}
-	}
-	if *page != "" {
-		if err := report(*dir, *page); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			failed = true
 		}

@@ -8,64 +8,102 @@ import (
 	"strings"
 )
 
-// report writes the page about performance from the results that are there.
-func report(results, page string) error {
-	var b strings.Builder
-	b.WriteString(`# Performance
+const reportHead = `# Performance
 
-Made by ` + "`make bench`" + ` from ` + "`bench/results`" + `; do not edit. Subjects are interleaved in one run, with the limit beside
-them. The machines are shared and noisy: ratios are judged, absolute times are shown. A goal that was missed says so;
-the reasons are in [What was missed](decisions/performance-misses.md).
-`)
+Made from ` + "`bench/results/*.json`" + ` by ` + "`go -C bench run . -report ../docs/performance.md`" + `. Measure again with
+` + "`make bench`" + `, or one scenario with ` + "`go -C bench run . -scenario ask -rounds 9`" + `.
+
+Subjects are interleaved in one run, the limit included: ratios (medians of pairs, round by round) are what is
+judged, absolute figures are of the machine and of what else it was doing. A goal that is missed is shown as missed.
+
+`
+
+// writeReport writes a page with a table for each scenario that has a result.
+func writeReport(results, page string) error {
+	var out strings.Builder
+	out.WriteString(reportHead)
+	var list []Result
+	missed, goals := 0, 0
 	for _, s := range scenarios() {
 		text, err := os.ReadFile(filepath.Join(results, s.name+".json"))
 		if os.IsNotExist(err) {
 			continue
 		}
+		var r Result
+		if err == nil {
+			err = json.Unmarshal(text, &r)
+		}
 		if err != nil {
 			return err
 		}
-		var r Result
-		if err := json.Unmarshal(text, &r); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s, in %s. %s, %s, %d processors, %s, %d rounds.\n\n", r.Scenario, upper(s.help), r.Unit, r.Environment.Go, r.Environment.OS,
-			r.Environment.CPUs, r.Environment.At.Format("2006-01-02"), r.Environment.Rounds)
-		if len(r.Subjects) > 0 {
-			b.WriteString("| subject | median | p10 | p90 | runs |\n|---|---|---|---|---|\n")
-			for _, name := range sorted(r.Subjects) {
-				v := r.Subjects[name]
-				fmt.Fprintf(&b, "| %s | %s | %s | %s | %d |\n", name, figure(v.Median), figure(v.P10), figure(v.P90), v.Runs)
+		list = append(list, r)
+		for _, g := range r.Goals {
+			goals++
+			if !g.Met {
+				missed++
 			}
-			b.WriteString("\n")
-		}
-		if len(r.Goals) > 0 {
-			b.WriteString("| goal | wanted | got | |\n|---|---|---|---|\n")
-			for _, g := range r.Goals {
-				verdict := "met"
-				if !g.Met {
-					verdict = "**missed**"
-				}
-				fmt.Fprintf(&b, "| %s | %s %g | %s | %s |\n", g.Metric, map[string]string{"<=": "≤", ">=": "≥"}[g.Op], g.Value, figure(g.Got), verdict)
-			}
-		}
-		for _, n := range r.Notes {
-			fmt.Fprintf(&b, "\n%s.\n", upper(strings.TrimSuffix(n, ".")))
 		}
 	}
-	b.WriteString("\n## Again\n\n`make bench` runs everything and writes this page; `make bench ARGS='-scenario ask,writes -rounds 5'` a part.\n")
-	return os.WriteFile(page, []byte(b.String()), 0o644)
+	fmt.Fprintf(&out, "%d of %d goals are met.\n", goals-missed, goals)
+	for i := range list {
+		for _, s := range scenarios() {
+			if s.name == list[i].Scenario {
+				list[i].page(&out, s.help)
+			}
+		}
+	}
+	return os.WriteFile(page, []byte(out.String()), 0o644)
 }
 
-func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+func (r *Result) page(out *strings.Builder, help string) {
+	e := r.Environment
+	fmt.Fprintf(out, "\n## %s: %s\n\n%s, %s, %d processors, %d rounds, %s. Unit: %s, where a subject does not name its own.\n",
+		r.Scenario, help, e.Go, e.OS, e.CPUs, e.Rounds, e.At.Format("2006-01-02 15:04"), r.Unit)
+	if len(r.Goals) > 0 {
+		out.WriteString("\n| goal | must be | is | |\n|---|---|---|---|\n")
+		for _, g := range r.Goals {
+			verdict := "met"
+			if !g.Met {
+				verdict = "**missed**"
+			}
+			fmt.Fprintf(out, "| %s | %s %g | %.3g | %s |\n", g.Metric, sign(g.Op), g.Value, g.Got, verdict)
+		}
+	}
+	if len(r.Subjects) > 0 {
+		out.WriteString("\n| subject | median | p10 – p90 | runs |\n|---|---|---|---|\n")
+		for _, name := range sorted(r.Subjects) {
+			s := r.Subjects[name]
+			fmt.Fprintf(out, "| %s | %s | %s – %s | %d |\n", name, figure(s.Median), figure(s.P10), figure(s.P90), s.Runs)
+		}
+	}
+	judged := map[string]bool{}
+	for _, g := range r.Goals {
+		judged[g.Metric] = true
+	}
+	var more []string
+	for _, m := range []map[string]float64{r.Ratios, r.Metrics} {
+		for _, name := range sorted(m) {
+			if !judged[name] {
+				more = append(more, fmt.Sprintf("%s %s", name, figure(m[name])))
+			}
+		}
+	}
+	if len(more) > 0 {
+		fmt.Fprintf(out, "\nBesides: %s.\n", strings.Join(more, "; "))
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(out, "\n%s.\n", strings.TrimRight(strings.ToUpper(n[:1])+n[1:], "."))
+	}
+}
 
-// figure is a number with the digits that mean something.
+// figure is a number with about three digits.
 func figure(v float64) string {
-	switch {
-	case v >= 100:
+	if v >= 100 || v <= -100 {
 		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
-		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.3g", v)
+}
+
+func sign(op string) string {
+	return map[string]string{">=": "≥", "<=": "≤"}[op]
 }

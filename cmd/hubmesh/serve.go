@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -39,6 +40,7 @@ type serveCmd struct {
 
 // Run serves until the process is told to stop.
 func (c *serveCmd) Run(ctx context.Context, s std) error {
+	collectLessOften()
 	delay, err := faults(c.Fault)
 	if err != nil {
 		return usage(err)
@@ -151,4 +153,15 @@ func faults(list []string) (func(path string) time.Duration, error) {
 		delays[strings.Trim(path, "/")] = d
 	}
 	return func(path string) time.Duration { return delays[path] }, nil
+}
+
+// collectPercent is how much the heap may grow between two collections, in percent of what lives. The
+// heap of a small mesh is a few megabytes, and writes would have it collected tens of times a second.
+const collectPercent = 200
+
+// collectLessOften sets collectPercent, unless the operator has set GOGC.
+func collectLessOften() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectPercent)
+	}
 }

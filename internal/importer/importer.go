@@ -86,7 +86,7 @@ func Folder(dir string) (fs.FS, error) {
 	if err != nil {
 		return nil, &SourceError{dir, err.Error()}
 	}
-	return root.FS(), nil
+	return newFolder(root), nil
 }
 
 // Start begins an import as an activity, for the identity in ctx, and returns the activity's path. The

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -152,10 +153,6 @@ func (p *plan) present(ctx context.Context) (map[node.Path]bool, error) {
 	return have, nil
 }
 
-// scanners is how many goroutines read files at the start of an import: it is mostly waiting for the
-// file system.
-const scanners = 4
-
 // scan reads every file once, takes the fingerprint of each item and returns the node types that the
 // import itself brings, by path. What has not changed is not read again and never parsed. A file that
 // cannot be read is told when the import comes to it.
@@ -166,6 +163,7 @@ func (p *plan) scan(ctx context.Context) map[string]bool {
 	p.known = map[string]bool{}
 	isType := make([]bool, len(p.items))
 	var work sync.WaitGroup
+	scanners := max(runtime.GOMAXPROCS(0)-1, 1) // one processor is left to whoever reads beside the import
 	for first := range scanners {
 		work.Go(func() {
 			for i := first; i < len(p.items) && ctx.Err() == nil; i += scanners {
