@@ -12,9 +12,10 @@ import (
 const (
 	never      = math.MaxInt64
 	sweepEvery = int64(time.Millisecond) // the least time between two sweeps
-	// maxStretch is how far past its deadline a request may be stretched more than once for the sake of
-	// the diagnosis of its own inner ask.
-	maxStretch = int64(100 * time.Millisecond)
+
+	// delegationGrace is how far past its deadline a request may be extended more than once: about two
+	// rounds of the scheduler over eight busy goroutines on two processors.
+	delegationGrace = int64(100 * time.Millisecond)
 )
 
 // sweeper is the one timer of a mesh. It lapses requests whose deadline has passed, answers deferred
@@ -123,9 +124,10 @@ func (w *sweeper) visit(s *slot, gen uint32, now, lateness int64) int64 {
 	d := s.cur.Load()
 	if due <= now {
 		// Delegated lapse: while an ask of this request's own turn is pending in this process, that
-		// ask lapses first and its diagnosis travels up. The turn may be late in taking it: on a busy
-		// machine a wake-up waits for a processor, so the wait is stretched again within maxStretch.
-		if d != nil && d.gen == gen && d.inner.Load() > 0 && due < d.budget.Deadline+maxStretch {
+		// ask lapses first and its diagnosis travels up. Extended once, and again only within the grace:
+		// on a busy process the turns that carry the diagnosis up wait for a processor longer than this
+		// sweep was late.
+		if d != nil && d.gen == gen && d.inner.Load() > 0 && (due == d.budget.Deadline || due-d.budget.Deadline < delegationGrace) {
 			later := now + int64(budget.Margin(time.Duration(d.budget.Deadline-d.posted))) + 2*lateness
 			s.deadline.CompareAndSwap(due, later) // fails when the slot has moved on: then it is not ours
 			return later
