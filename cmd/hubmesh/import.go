@@ -70,6 +70,9 @@ func (c *importCmd) Run(ctx context.Context, s std) error {
 	case last.Status == "Cancelled":
 		return errors.New("the import was cancelled; what was imported stays")
 	case last.Status == "Failed" || last.Counts["failed"] > 0:
+		if last.Counts["failed"] == 0 && last.Message != "" {
+			return fmt.Errorf("the import ended as %s: %s; run it again, what was imported stays", last.Status, last.Message)
+		}
 		return fmt.Errorf("the import ended as %s: %d failed", last.Status, last.Counts["failed"])
 	}
 	return nil
