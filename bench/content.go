@@ -53,15 +53,11 @@ func importAll(ctx context.Context, c *client.Client, dir string) (time.Duration
 
 func importScenario(ctx context.Context, rounds int) (*Result, error) {
 	r := newResult("import", "nodes a second", rounds)
-	tmp, err := os.MkdirTemp("", "hubmesh-bench-")
+	tmp, bin, clean, err := workspace(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(tmp)
-	bin, err := binary(ctx, tmp)
-	if err != nil {
-		return nil, err
-	}
+	defer clean()
 	src := filepath.Join(tmp, "src")
 	if err := generated(ctx, bin, src, importNodes); err != nil {
 		return nil, err
@@ -137,15 +133,11 @@ func oneImport(ctx context.Context, r *Result, s *server, src string) error {
 // coldScenario reads files of nodes whose hubs have never run, idle and beside an import.
 func coldScenario(ctx context.Context, rounds int) (*Result, error) {
 	r := newResult("cold", "ms of a first content read", rounds)
-	tmp, err := os.MkdirTemp("", "hubmesh-bench-")
+	tmp, bin, clean, err := workspace(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(tmp)
-	bin, err := binary(ctx, tmp)
-	if err != nil {
-		return nil, err
-	}
+	defer clean()
 	src, big := filepath.Join(tmp, "src"), filepath.Join(tmp, "big")
 	if err := generated(ctx, bin, src, 3000); err != nil {
 		return nil, err

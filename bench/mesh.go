@@ -53,6 +53,19 @@ func binary(ctx context.Context, dir string) (string, error) {
 	return out, cmd.Run()
 }
 
+// workspace makes a temporary folder with the product's binary in it; clean removes it.
+func workspace(ctx context.Context) (dir, bin string, clean func(), err error) {
+	if dir, err = os.MkdirTemp("", "hubmesh-bench-"); err != nil {
+		return "", "", nil, err
+	}
+	clean = func() { os.RemoveAll(dir) }
+	if bin, err = binary(ctx, dir); err != nil {
+		clean()
+		return "", "", nil, err
+	}
+	return dir, bin, clean, nil
+}
+
 // server is a running "hubmesh serve".
 type server struct {
 	cmd   *exec.Cmd

@@ -8,15 +8,11 @@ import (
 
 func startScenario(ctx context.Context, rounds int) (*Result, error) {
 	r := newResult("start", "ms to the first 200", rounds)
-	tmp, err := os.MkdirTemp("", "hubmesh-bench-")
+	tmp, bin, clean, err := workspace(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(tmp)
-	bin, err := binary(ctx, tmp)
-	if err != nil {
-		return nil, err
-	}
+	defer clean()
 	for range rounds {
 		dir, err := os.MkdirTemp(tmp, "run-")
 		if err != nil {

@@ -23,15 +23,11 @@ func payload(i int) string {
 
 func writesScenario(ctx context.Context, rounds int) (*Result, error) {
 	r := newResult("writes", "durable writes a second", rounds)
-	tmp, err := os.MkdirTemp("", "hubmesh-bench-")
+	tmp, bin, clean, err := workspace(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(tmp)
-	bin, err := binary(ctx, tmp)
-	if err != nil {
-		return nil, err
-	}
+	defer clean()
 	if err := httpWrites(ctx, r, bin, tmp, rounds); err != nil {
 		return nil, err
 	}

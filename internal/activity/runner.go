@@ -192,10 +192,7 @@ func requested(f mirror.Frame) Status {
 
 // Recover drives activities that an earlier process left Running to Failed.
 func (r *Runner) Recover(ctx context.Context) error {
-	q, err := query.Parse("path:* nodeType:" + node.TypeActivity + " scope:subtree content.status:Running")
-	if err != nil {
-		q, err = query.Parse("nodeType:" + node.TypeActivity + " scope:subtree")
-	}
+	q, err := query.Parse("nodeType:" + node.TypeActivity + " scope:subtree content.status:Running")
 	if err != nil {
 		return err
 	}

@@ -400,7 +400,7 @@ func TestTheDiagnosticLineIsOnePhysicalLine(t *testing.T) {
 		t.Fatalf("%q", got)
 	}
 	multi := "Reading " + whatConfig + "\nReader"
-	if oneLine(multi) == multi {
+	if hub.OneLine(multi) == multi {
 		t.Fatal("the guard lets a line break through")
 	}
 	if strings.Contains(line("node", "x", 0, "", ""), whatConfig) {

@@ -2,7 +2,6 @@ package content
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -59,7 +58,7 @@ func (s *Service) unreachable(path, target string, began int64, l *budget.Lapse)
 	}
 	rec.Line = line(rec.What, rec.Target, elapsed, rec.Reader, rec.Clause)
 	s.lapses.add(rec)
-	s.log.Warn("Content read timed out for "+oneLine(path), "line", rec.Line, "path", path, "target", target, "elapsed_ms", rec.ElapsedMS,
+	s.log.Warn("Content read timed out for "+hub.OneLine(path), "line", rec.Line, "path", path, "target", target, "elapsed_ms", rec.ElapsedMS,
 		"bound", rec.Bound, "clipped_by", rec.ClippedBy, "reported_by", rec.ReportedBy, "clause", rec.Clause, "process", s.mesh.ID())
 	return &Unreachable{Lapse: rec, cause: l}
 }
@@ -68,14 +67,14 @@ func (s *Service) unreachable(path, target string, began int64, l *budget.Lapse)
 // mesh hub of this process observes now (DG-3).
 func (s *Service) clause(target string, l *budget.Lapse) string {
 	if l.ReportedBy == budget.ByOwner && l.Clause != "" {
-		return oneLine(l.Clause) + "; reported_by=owner"
+		return hub.OneLine(l.Clause) + "; reported_by=owner"
 	}
-	return oneLine(s.mesh.Probe(target, s.reads).Clause())
+	return hub.OneLine(s.mesh.Probe(target, s.reads).Clause())
 }
 
 // line is the diagnostic line (edge.md §1.5). Two log readers split on newlines: it never has one.
 func line(what, target string, elapsed time.Duration, reader, clause string) string {
-	return oneLine(fmt.Sprintf("Reading %s from '%s' gave up after %.1fs — %s Reader: %s Target: %s",
+	return hub.OneLine(fmt.Sprintf("Reading %s from '%s' gave up after %.1fs — %s Reader: %s Target: %s",
 		what, target, elapsed.Seconds(), headline, reader, clause))
 }
 
@@ -90,15 +89,6 @@ func readerSnapshot(h *hub.Hub) (text string) {
 		}
 	}()
 	return h.Snapshot().String()
-}
-
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f || r == '\u2028' || r == '\u2029' || r == '\u0085' {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // lapses keeps the most recent ones.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/access"
-	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/nodehub"
 )
@@ -82,13 +81,9 @@ func (s *Service) Split(ctx context.Context, segments []string) (at node.Path, c
 	if err != nil {
 		return "", "", "", &NotFoundError{}
 	}
-	b, err := s.mesh.Bounds().Take(budget.From(ctx), s.mesh.Clock().Now(), budget.Read)
+	_, res, err := s.locate(ctx, path, s.mesh.Clock().Now())
 	if err != nil {
 		return "", "", "", err
-	}
-	res, err := s.resolve(ctx, path, b)
-	if err != nil {
-		return "", "", "", s.explain(string(path), string(path), s.mesh.Clock().Now(), err)
 	}
 	collection, file, ok := strings.Cut(res.Rest, "/")
 	if !ok {

@@ -126,15 +126,11 @@ func (s *Service) Read(ctx context.Context, segments []string) (*File, error) {
 		return nil, &message.Failure{Type: message.ShuttingDown, Reason: message.ReasonStopping, AnsweredBy: s.reads.Path(), Message: "this process is shutting down"}
 	}
 	now := s.mesh.Clock().Now()
-	b, err := s.mesh.Bounds().Take(budget.From(ctx), now, budget.Read)
+	b, res, err := s.locate(ctx, path, now)
 	if err != nil {
 		return nil, err
 	}
 	ctx = budget.With(ctx, b)
-	res, err := s.resolve(ctx, path, b)
-	if err != nil {
-		return nil, s.explain(string(path), string(path), now, err)
-	}
 	if res.Rest == "" {
 		return nil, &NotFoundError{}
 	}
@@ -155,6 +151,19 @@ func (s *Service) Read(ctx context.Context, segments []string) (*File, error) {
 		return nil, s.explain(string(path), string(res.Node), now, err)
 	}
 	return f, nil
+}
+
+// locate takes the read budget, which begins at now, and finds the node that a path belongs to within it.
+func (s *Service) locate(ctx context.Context, path node.Path, now int64) (budget.Budget, route.Resolution, error) {
+	b, err := s.mesh.Bounds().Take(budget.From(ctx), now, budget.Read)
+	if err != nil {
+		return b, route.Resolution{}, err
+	}
+	res, err := s.resolve(budget.With(ctx, b), path, b)
+	if err != nil {
+		err = s.explain(string(path), string(path), now, err)
+	}
+	return b, res, err
 }
 
 // pathOf joins segments into a path, refusing what cannot be one.

@@ -35,7 +35,7 @@ func (h *Hub) Dispose() {
 		d.end(d.rare(), context.Canceled)
 	}
 	h.mesh.log.Info("[QUIESCE-START]", "address", h.addr.Path())
-	h.mesh.spawn(h.disposal)
+	h.mesh.Go(h.disposal)
 }
 
 // Deactivate disposes the hub that serves a path, or the nearest one above it, so that the next message

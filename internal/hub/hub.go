@@ -107,7 +107,7 @@ func (h *Hub) launch() {
 	ctx, cancel := h.mesh.bounds.Context(h.mesh.base, boundInit, "initialise "+h.addr.Path())
 	e.initCancel = cancel
 	h.mu.Unlock()
-	h.mesh.spawn(func() { h.initialise(ctx, cancel) })
+	h.mesh.Go(func() { h.initialise(ctx, cancel) })
 }
 
 // more returns the extra part, making it when needed. The caller holds mu.

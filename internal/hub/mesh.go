@@ -57,7 +57,7 @@ type Mesh struct {
 
 // counters are the sums that [Mesh.Stats] reports beside the outcomes of the slots.
 type counters struct {
-	posted, expired, shed, stormDropped, overloaded, deferred, deferExpired, notified, unheard, panics, slow atomic.Int64
+	expired, shed, stormDropped, overloaded, deferred, deferExpired, notified, unheard, panics, slow atomic.Int64
 }
 
 // New starts a mesh with its root hub "mesh/{id}". Close it to release what it holds.
@@ -180,23 +180,21 @@ func (m *Mesh) Find(path string) *Hub { return m.registry.find(path) }
 func (m *Mesh) Each(f func(h *Hub)) { m.registry.each(f) }
 
 // Go runs f on a goroutine that Close waits for.
-func (m *Mesh) Go(f func()) { m.spawn(f) }
-
-func (m *Mesh) spawn(f func()) { m.wg.Go(f) }
+func (m *Mesh) Go(f func()) { m.wg.Go(f) }
 
 // Stats are sums since the mesh started. A request's outcome is counted once, when it gets it.
 type Stats struct {
-	Hubs                                                                    int
-	Pending                                                                 int
-	Replied, Failed, Lapsed, Cancelled                                      int64
-	Posted, Expired, Shed, StormDropped, Overloaded, Deferred, DeferExpired int64
-	Notified, Unheard, Panics, SlowTurns                                    int64
+	Hubs                                                            int
+	Pending                                                         int
+	Replied, Failed, Lapsed, Cancelled                              int64
+	Expired, Shed, StormDropped, Overloaded, Deferred, DeferExpired int64
+	Notified, Unheard, Panics, SlowTurns                            int64
 }
 
 // Stats sums the slots and counters.
 func (m *Mesh) Stats() Stats {
 	st := Stats{
-		Hubs: m.registry.len(), Posted: m.stats.posted.Load(), Expired: m.stats.expired.Load(), Shed: m.stats.shed.Load(),
+		Hubs: m.registry.len(), Expired: m.stats.expired.Load(), Shed: m.stats.shed.Load(),
 		StormDropped: m.stats.stormDropped.Load(), Overloaded: m.stats.overloaded.Load(), Deferred: m.stats.deferred.Load(),
 		DeferExpired: m.stats.deferExpired.Load(), Notified: m.stats.notified.Load(), Unheard: m.stats.unheard.Load(),
 		Panics: m.stats.panics.Load(), SlowTurns: m.stats.slow.Load(),

@@ -38,16 +38,6 @@ func (s *Scope) End() {
 	s.end()
 }
 
-// Value implements context.Context.
-func (s *Scope) Value(key any) any {
-	if key == (scopeKey{}) {
-		return s
-	}
-	return s.Context.Value(key)
-}
-
-type scopeKey struct{}
-
 func (s *Scope) end() {
 	if s.ended.Swap(true) {
 		return

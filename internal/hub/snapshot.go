@@ -68,12 +68,12 @@ func (s Snapshot) String() string {
 	if s.Draining {
 		drains = 1
 	}
-	fmt.Fprintf(&b, "%s RunLevel=%s Queue(buffer=%d,deferred=%d,drainsInFlight=%d)", oneLine(s.Address), s.Level, s.Queue, s.Deferred, drains)
+	fmt.Fprintf(&b, "%s RunLevel=%s Queue(buffer=%d,deferred=%d,drainsInFlight=%d)", OneLine(s.Address), s.Level, s.Queue, s.Deferred, drains)
 	if s.Executing != "" {
-		fmt.Fprintf(&b, " Executing(%s, %dms)", oneLine(s.Executing), s.Since.Milliseconds())
+		fmt.Fprintf(&b, " Executing(%s, %dms)", OneLine(s.Executing), s.Since.Milliseconds())
 	}
 	if s.Gates != "" {
-		fmt.Fprintf(&b, " Gates(%s)", oneLine(s.Gates))
+		fmt.Fprintf(&b, " Gates(%s)", OneLine(s.Gates))
 	}
 	fmt.Fprintf(&b, " PendingCallbacks=%d[", len(s.Pending))
 	for i, p := range s.Pending {
@@ -84,17 +84,17 @@ func (s Snapshot) String() string {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		fmt.Fprintf(&b, "%s=%s@%s(%dms)", p.ID, oneLine(p.Type), oneLine(p.Target), p.Age.Milliseconds())
+		fmt.Fprintf(&b, "%s=%s@%s(%dms)", p.ID, OneLine(p.Type), OneLine(p.Target), p.Age.Milliseconds())
 	}
 	b.WriteByte(']')
 	if s.InitError != nil {
-		fmt.Fprintf(&b, " InitializationError(%s)", oneLine(s.InitError.Error()))
+		fmt.Fprintf(&b, " InitializationError(%s)", OneLine(s.InitError.Error()))
 	}
 	return b.String()
 }
 
-// oneLine keeps a text on one physical line: two log readers split on newlines.
-func oneLine(s string) string {
+// OneLine keeps a text on one physical line: two log readers split on newlines.
+func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0x7f || r == '\u2028' || r == '\u2029' || r == '\u0085' {
 			return ' '
@@ -149,7 +149,7 @@ func (m *Mesh) Probe(path string, reader *Hub) (p Probe) {
 func (p Probe) Clause() string {
 	switch {
 	case p.Failed != "":
-		return "<diagnostics unavailable: " + oneLine(p.Failed) + ">"
+		return "<diagnostics unavailable: " + OneLine(p.Failed) + ">"
 	case p.Self:
 		return "this hub itself"
 	case !p.Found:

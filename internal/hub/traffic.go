@@ -8,10 +8,9 @@ import (
 )
 
 // routerRole tells in which role the mesh hub takes part in a delivery: "sender", "target" or "both";
-// "" when it does not. The address type is exactly "mesh"; heartbeats are exempt (invariant 31), and so is the mesh hub's own
-// disposal.
-func routerRole(from, to *address.Address, exempt bool) string {
-	if exempt {
+// "" when it does not. The address type is exactly "mesh"; heartbeats are exempt (invariant 31).
+func routerRole(from, to *address.Address, heartbeat bool) string {
+	if heartbeat {
 		return ""
 	}
 	is := func(a *address.Address) bool {
@@ -36,7 +35,7 @@ type trafficLog struct {
 }
 
 func (t *trafficLog) check(m *Mesh, d *Delivery) {
-	role := routerRole(d.from, d.to, d.info == &HeartBeat.typeInfo || d.info == &shutdownType.typeInfo)
+	role := routerRole(d.from, d.to, d.info == &HeartBeat.typeInfo)
 	if role == "" {
 		return
 	}

@@ -245,7 +245,7 @@ func (c *Client) Grant(ctx context.Context, scope node.Path, subject, role strin
 	if err != nil {
 		return err
 	}
-	_, _, err = c.Put(ctx, node.Node{Path: path, NodeType: node.TypeAccessAssignment, Name: subject + " Access", State: node.StateActive, Content: assignment(subject, role)}, Condition{})
+	_, _, err = c.Put(ctx, node.Node{Path: path, NodeType: node.TypeAccessAssignment, Name: subject + " Access", State: node.StateActive, Content: AssignmentContent(subject, role)}, Condition{})
 	return err
 }
 

@@ -157,7 +157,7 @@ func (s *Service) grantCreator(ctx context.Context, n node.Node) {
 	if err == nil {
 		system := message.WithIdentity(ctx, message.SystemIdentity())
 		_, err = s.create(system, &CreateRequest{Node: node.Node{Path: id, NodeType: node.TypeAccessAssignment, Name: string(subject) + " Access",
-			Content: assignment(string(subject), "Admin")}})
+			Content: AssignmentContent(string(subject), "Admin")}})
 	}
 	if err != nil {
 		s.log.Warn("the creator of a space was not made its Admin", "address", string(n.Path), "subject", string(subject), "error", err)
@@ -215,8 +215,6 @@ func (s *Service) prepareMany(ctx context.Context, n *node.Node, seen map[node.P
 }
 
 // AssignmentContent is the content of an assignment that gives a subject a role.
-func AssignmentContent(subject, role string) node.Content { return assignment(subject, role) }
-
-func assignment(subject, role string) node.Content {
+func AssignmentContent(subject, role string) node.Content {
 	return node.RawContent(fmt.Sprintf(`{"$type":"AccessAssignment","accessObject":%s,"roles":[{"role":%s}]}`, quote(subject), quote(role)))
 }
