@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"time"
+)
+
+// event is something that happens at a time, perhaps to one process only.
+type event struct {
+	at  time.Duration
+	seq uint64
+	p   *process // nil: to the world
+	f   func()
+	off *bool
+}
+
+type events []*event
+
+func (q events) Len() int { return len(q) }
+func (q events) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].seq < q[j].seq
+}
+func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *events) Push(x any)   { *q = append(*q, x.(*event)) }
+func (q *events) Pop() any {
+	old := *q
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	return e
+}
+
+// world is one run.
+type world struct {
+	now   time.Duration
+	seq   uint64
+	queue events
+	// One source of randomness each, so that leaving out a disturbance does not change the load.
+	netRand, loadRand, procRand *rand.Rand
+
+	opts     Options
+	net      *network
+	table    *table
+	procs    []*process          // all that ever were
+	current  map[string]*process // the newest of each name
+	names    []string
+	requests []*request
+	check    *checker
+}
+
+func newWorld(o Options) *world {
+	w := &world{opts: o, current: map[string]*process{},
+		netRand:  rand.New(rand.NewPCG(o.Seed, 1)),
+		loadRand: rand.New(rand.NewPCG(o.Seed, 2)),
+		procRand: rand.New(rand.NewPCG(o.Seed, 3)),
+	}
+	w.net = newNetwork(w)
+	w.table = newTable(w)
+	w.check = newChecker(w)
+	return w
+}
+
+// at has f happen at a time, to p if it is given: a dead process misses it, a paused one is late.
+func (w *world) at(t time.Duration, p *process, f func()) (stop func()) {
+	w.seq++
+	off := false
+	heap.Push(&w.queue, &event{at: max(t, w.now), seq: w.seq, p: p, f: f, off: &off})
+	return func() { off = true }
+}
+
+func (w *world) after(d time.Duration, p *process, f func()) (stop func()) {
+	return w.at(w.now+max(d, 0), p, f)
+}
+
+// run lets everything happen up to a time.
+func (w *world) run(until time.Duration) {
+	for len(w.queue) > 0 && w.queue[0].at <= until {
+		e := heap.Pop(&w.queue).(*event)
+		w.now = e.at
+		switch {
+		case *e.off || e.p != nil && e.p.dead:
+		case e.p != nil && e.p.paused > w.now:
+			e.p.held = append(e.p.held, e)
+		default:
+			e.f()
+		}
+	}
+	w.now = until
+}
+
+// pause freezes a process: what should happen to it happens at its end, in the same order.
+func (w *world) pause(p *process, d time.Duration) {
+	p.paused = max(p.paused, w.now+d)
+	w.after(d, nil, func() { w.resume(p) })
+}
+
+func (w *world) resume(p *process) {
+	if p.paused > w.now {
+		return
+	}
+	p.resumed = w.now
+	held := p.held
+	p.held = nil
+	for _, e := range held {
+		w.seq++
+		e.at, e.seq = w.now, w.seq
+		heap.Push(&w.queue, e)
+	}
+}
+
+// between draws from [a, b].
+func between(r *rand.Rand, a, b time.Duration) time.Duration {
+	return a + time.Duration(r.Int64N(int64(b-a)+1))
+}
+
+// alive lists the processes that run and do not leave.
+func (w *world) alive() []*process {
+	var out []*process
+	for _, n := range w.names {
+		if p := w.current[n]; p != nil && !p.dead && !p.leaving {
+			out = append(out, p)
+		}
+	}
+	return out
+}
