@@ -75,6 +75,9 @@ func (w *world) strike(d Disturbance, end time.Duration, undo *[]func()) {
 			}
 		}
 	}
+	if w.trace != nil {
+		fmt.Fprintf(w.trace.to, "%12v %v\n", w.now, d)
+	}
 	w.check.count("disturbance: "+d.Kind.String(), 1)
 	switch d.Kind {
 	case Crash:

@@ -346,6 +346,8 @@ func (o *port) put(c *conn, r transport.Request, over *bool, done func(transport
 	if r.Class == transport.Control {
 		o.n.sent[r.Kind]++
 	}
+	w := o.p.w
+	w.trace.message(o.p, transport.Peer{Name: q.name, Epoch: c.target}, r, nil)
 	o.n.send(c, 0, func() {
 		if q.port.generations[c.from.Epoch] > c.generation {
 			return // a frame of an older connection of the same peer
@@ -356,6 +358,7 @@ func (o *port) put(c *conn, r transport.Request, over *bool, done func(transport
 			}
 			body = slices.Clone(body)
 			o.n.send(c, 1, func() {
+				w.trace.message(q, c.from, r, body)
 				if x := c.pending[id]; x != nil {
 					delete(c.pending, id)
 					x.done(transport.Answer{Body: body})

@@ -39,6 +39,7 @@ type process struct {
 	fences route.Fences
 	seqs   map[string]int
 	view   *membership.View
+	epoch  membership.Epoch
 }
 
 // processHub is a hub that this process has registered.
@@ -156,6 +157,7 @@ func (p *process) register(addr string) {
 	}
 	h := &processHub{handle: p.silo.Claims.Handle(threads{p}, addr), began: p.w.now}
 	p.hubs[addr] = h
+	p.w.trace.about(p, addr, "registered as %d", h.handle.Reg())
 	h.handle.Attach()
 }
 
@@ -163,6 +165,7 @@ func (p *process) register(addr string) {
 func (p *process) dispose(addr string) {
 	if h := p.hubs[addr]; h != nil {
 		delete(p.hubs, addr)
+		p.w.trace.about(p, addr, "disposed %d", h.handle.Reg())
 		h.handle.Dispose()
 	}
 }
@@ -199,6 +202,18 @@ func (p *process) Evicted() {
 }
 
 // Applied implements cluster.Host.
-func (p *process) Applied(v *membership.View) { p.view = v }
+func (p *process) Applied(v *membership.View) {
+	p.view = v
+	if p.w.trace != nil {
+		owner, _ := p.silo.Table().OwnerOf(p.w.trace.addr)
+		p.w.trace.note(p, "view %v, its slot is with %s", v, owner.Name)
+	}
+	if self := p.silo.Self(); self != p.epoch {
+		p.epoch = self
+		if self != 0 && !p.w.resting() {
+			p.w.joined(p)
+		}
+	}
+}
 
 func (p *process) slotOf(addr string) int { return directory.SlotOf(addr, slots) }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"sort"
@@ -16,6 +17,8 @@ type Options struct {
 	Schedule   []Disturbance
 	NoUnsure   bool // no grants while a member is missing
 	NoFailover bool
+	Trace      string // an address of which everything is written to TraceTo
+	TraceTo    io.Writer
 }
 
 // Result is what a run showed.
@@ -152,6 +155,9 @@ func (w *world) load() {
 	for t := w.now; t < loadEnd; t += between(r, 20*time.Millisecond, 250*time.Millisecond) {
 		w.at(t, nil, w.roam)
 	}
+	for t := w.now; t < loadEnd; t += between(r, 10*time.Millisecond, 80*time.Millisecond) {
+		w.at(t, nil, w.circuit)
+	}
 	for t := w.now; t < loadEnd; t += between(r, 20*time.Millisecond, 200*time.Millisecond) {
 		w.at(t, nil, func() {
 			p, n := w.pick(), r.Uint32()
@@ -188,6 +194,38 @@ func (w *world) roam() {
 	}
 	if p.acts() {
 		p.register(a)
+	}
+}
+
+// circuit opens a hub that lives for a moment or for a while, and asks for it from elsewhere.
+func (w *world) circuit() {
+	r := w.loadRand
+	p, q, id := w.pick(), w.pick(), w.circuits
+	life, ask := between(r, 0, 4*time.Millisecond), between(r, 0, 40*time.Millisecond)
+	if r.IntN(3) > 0 {
+		life = between(r, 50*time.Millisecond, 4*time.Second)
+	}
+	w.circuits++
+	if !p.acts() {
+		return
+	}
+	a := fmt.Sprintf("portal/b%d", id)
+	p.register(a)
+	w.after(life, p, func() { p.dispose(a) })
+	if q != nil {
+		w.after(ask, q, func() { q.submit(a, false, nil) })
+	}
+}
+
+// joined asks for the hubs of a silo that has just joined, from everywhere.
+func (w *world) joined(p *process) {
+	for _, q := range w.alive() {
+		if q == p {
+			continue
+		}
+		for i := range 3 {
+			w.after(between(w.procRand, 0, 60*time.Millisecond), q, func() { q.submit(fmt.Sprintf("mesh/%d-%d", p.id, i), false, nil) })
+		}
 	}
 }
 

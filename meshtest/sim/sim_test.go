@@ -2,6 +2,7 @@ package sim
 
 import (
 	"flag"
+	"os"
 	"slices"
 	"sort"
 	"sync"
@@ -12,6 +13,7 @@ import (
 var (
 	seeds = flag.Int("seeds", 100, "seeds to run")
 	from  = flag.Uint64("from", 1, "first seed")
+	trace = flag.String("follow", "", "address of which everything is written, for one seed")
 	first = flag.Bool("first", false, "stop at the first seed that fails, and do not shrink it")
 )
 
@@ -34,7 +36,7 @@ func TestTheProtocolHolds(t *testing.T) {
 				if stop {
 					return
 				}
-				r := Run(Options{Seed: seed})
+				r := Run(Options{Seed: seed, Trace: *trace, TraceTo: os.Stdout})
 				mu.Lock()
 				for k, n := range r.Counts {
 					counts[k] += n

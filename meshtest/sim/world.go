@@ -46,7 +46,9 @@ type world struct {
 	current  map[string]*process // the newest of each name
 	names    []string
 	requests []*request
+	circuits int
 	check    *checker
+	trace    *tracer // nil: nothing is traced
 }
 
 func newWorld(o Options) *world {
@@ -58,6 +60,9 @@ func newWorld(o Options) *world {
 	w.net = newNetwork(w)
 	w.table = newTable(w)
 	w.check = newChecker(w)
+	if o.Trace != "" {
+		w.trace = &tracer{w, o.TraceTo, o.Trace}
+	}
 	return w
 }
 

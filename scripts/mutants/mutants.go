@@ -84,11 +84,10 @@ var mutants = []mutant{
 		{handleFile, "	if h.ledger.dispose() {\n		h.turn.Do(func() { h.claimant.release(&h.r) })\n	}", "	h.turn.Do(func() { h.claimant.release(&h.r) })"},
 	}},
 	{"subscribe-after-trigger", "subscribe after trigger", []edit{
-		{claimFile, "			if r.state != claiming {\n				b.regs", "			if r.state != claiming {\n				b.regs"},
-		{batchFile, "			if r.state != claiming {\n				b.regs = append(b.regs, r)", "			if r.state != claiming && r.seen {\n				b.regs = append(b.regs, r)"},
+		{batchFile, "		if r.state == claiming {\n			b.pending", "		if r.state == process && !r.seen {\n			continue\n		}\n		if r.state == claiming {\n			b.pending"},
 	}},
 	{"second-claim-in-flight", "a second claim in flight", []edit{
-		{batchFile, "			if r.state != gone && r.round == rounds[i] {", "			if r.state != gone {"},
+		{batchFile, "			if r.state != gone && r.round == rounds[i] {", "			if r.state != gone && rounds[i] > 0 {"},
 	}},
 	{"old-rounds-count", "answers of older rounds count", []edit{
 		{batchFile, "b.regs[i].state != gone && b.regs[i].round == b.rounds[i]", "b.regs[i].state != gone"},

@@ -13,6 +13,7 @@ type batch struct {
 	key      membership.Key
 	self     membership.Epoch
 	regs     []*registration
+	pending  []wire.ClaimItem // grants under way, which are not to be taken for gone
 	rounds   []uint32
 	complete wire.Slots // slots for which regs is all that this silo serves; empty: says nothing
 	try      int
@@ -74,11 +75,7 @@ func (c *Claimant) assert(m membership.Member, done func()) {
 			batches = append(batches, b)
 		}
 		b.complete.Add(slot)
-		for _, r := range c.slots[slot] {
-			if r.state != claiming {
-				b.regs = append(b.regs, r)
-			}
-		}
+		b.fill(c.slots[slot])
 	}
 	open := len(batches)
 	if open == 0 && done != nil {
@@ -96,6 +93,17 @@ func (c *Claimant) assert(m membership.Member, done func()) {
 	}
 }
 
+// fill puts everything of a slot into a batch.
+func (b *batch) fill(slot []*registration) {
+	for _, r := range slot {
+		if r.state == claiming {
+			b.pending = append(b.pending, wire.ClaimItem{Addr: r.addr, Reg: r.reg, Node: true, Phase: wire.Pending})
+		} else {
+			b.regs = append(b.regs, r)
+		}
+	}
+}
+
 // send starts a round for each registration of a batch: whatever was under way for it is replaced.
 func (c *Claimant) send(b *batch) {
 	b.key, b.self = c.view.Key(), c.self
@@ -103,13 +111,15 @@ func (c *Claimant) send(b *batch) {
 	b.rounds = make([]uint32, len(b.regs))
 	for i, r := range b.regs {
 		r.round++
+		r.open = true
 		b.rounds[i] = r.round
 		if r.landed != b.to.Epoch {
 			r.landed = 0
 		}
-		m.Items[i] = wire.ClaimItem{Addr: r.addr, Reg: r.reg, Node: r.node(), Held: true}
+		m.Items[i] = wire.ClaimItem{Addr: r.addr, Reg: r.reg, Node: r.node(), Phase: wire.Kept}
 		c.watch.Claiming(r.addr, r.reg, r.round, b.to, b.repeats)
 	}
+	m.Items = append(m.Items, b.pending...)
 	c.peers.Ask(b.to, m, c.config.Bound, func(a wire.Answer, err error) { c.answered(b, a, err) })
 }
 
@@ -132,12 +142,12 @@ func (c *Claimant) answered(b *batch, a wire.Answer, err error) {
 	unmarked := !b.complete.Empty()
 	switch a := a.(type) {
 	case wire.Claimed:
-		if len(a.Results) != len(b.regs) {
+		if len(a.Results) != len(b.regs)+len(b.pending) {
 			break
 		}
 		unmarked = unmarked && !a.Complete.Covers(b.complete)
 		behind := unmarked
-		for i, r := range a.Results {
+		for i, r := range a.Results[:len(b.regs)] {
 			if !b.current(i) {
 				continue
 			}
@@ -192,6 +202,7 @@ func (c *Claimant) verdict(r *registration, owner membership.Member, v wire.Clai
 }
 
 func (c *Claimant) landed(r *registration, owner membership.Member) {
+	r.open = false
 	c.watch.Settled(r.addr, r.reg, r.round, true)
 	if !r.seen || r.told {
 		c.watch.Landed(r.addr, r.reg, owner, c.clock.Now()-r.began, r.told)
@@ -200,6 +211,7 @@ func (c *Claimant) landed(r *registration, owner membership.Member) {
 }
 
 func (c *Claimant) failed(r *registration, owner membership.Member, why string) {
+	r.open = false
 	c.watch.Settled(r.addr, r.reg, r.round, false)
 	r.landed = 0
 	if int(r.tries) < c.config.InitialTries {
@@ -250,11 +262,7 @@ func (c *Claimant) whole(b *batch) *batch {
 		if !b.complete.Has(slot) {
 			continue
 		}
-		for _, r := range c.slots[slot] {
-			if r.state != claiming {
-				n.regs = append(n.regs, r)
-			}
-		}
+		n.fill(c.slots[slot])
 	}
 	return n
 }

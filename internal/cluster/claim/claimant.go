@@ -106,6 +106,7 @@ type registration struct {
 	landed membership.Epoch // the owner that acknowledged the round; 0: none
 	tries  uint8            // failed attempts since it last landed
 	state  state
+	open   bool // a round is under way
 	told   bool // that it does not land
 	seen   bool // it has landed before
 	grant  *grant
@@ -297,7 +298,7 @@ func (c *Claimant) Locate(from membership.Epoch, it wire.LocateItem) wire.Locate
 
 // asked notes that the slot owner had to ask for a claim that it had acknowledged.
 func (c *Claimant) asked(r *registration, from membership.Epoch, it wire.LocateItem) {
-	if m, ok := c.table.Owner(int(r.slot)); ok && it.Miss && m.Epoch == from && r.landed == from {
+	if m, ok := c.table.Owner(int(r.slot)); ok && it.Miss && !r.open && m.Epoch == from && r.landed == from {
 		c.watch.Lost(r.addr, r.reg, m)
 	}
 }
@@ -313,7 +314,7 @@ func (c *Claimant) SlotQuery(m wire.SlotQuery) wire.Answer {
 		a.Slots.Add(g.Slot)
 		for _, r := range c.slots[g.Slot] {
 			if r.state != claiming {
-				a.Items = append(a.Items, wire.ClaimItem{Addr: r.addr, Reg: r.reg, Node: r.node(), Held: true})
+				a.Items = append(a.Items, wire.ClaimItem{Addr: r.addr, Reg: r.reg, Node: r.node(), Phase: wire.Kept})
 			}
 		}
 	}

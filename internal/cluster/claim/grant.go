@@ -106,7 +106,7 @@ func (c *Claimant) ask(r *registration, find Elsewhere, try int) {
 		return
 	}
 	c.watch.Claiming(r.addr, r.reg, round, owner, try > 0)
-	m := wire.Claim{Head: wire.Head{From: self, To: owner.Epoch, Key: c.view.Key()}, Items: []wire.ClaimItem{{Addr: r.addr, Reg: r.reg, Node: true}}}
+	m := wire.Claim{Head: wire.Head{From: self, To: owner.Epoch, Key: c.view.Key()}, Items: []wire.ClaimItem{{Addr: r.addr, Reg: r.reg, Node: true, Phase: wire.Wanted}}}
 	c.peers.Ask(owner, m, c.config.Bound, func(a wire.Answer, err error) {
 		if r.state != claiming || r.round != round || c.self != self || c.ended {
 			return

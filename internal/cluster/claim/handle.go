@@ -53,12 +53,10 @@ func (c *Claimant) register(r *registration) {
 	}
 }
 
-// release ends a registration and tells its slot owner, if a claim of it has ever left.
+// release ends a registration and tells its slot owner, even where no claim has left yet: the local
+// route was there to be found by a locate, which enters what it finds.
 func (c *Claimant) release(r *registration) {
-	attached := r.round > 0
 	c.remove(r)
 	c.closed.put(r.addr, c.clock.Now(), c.config.ClosedFor)
-	if attached {
-		c.detach(wire.DetachItem{Addr: r.addr, Reg: r.reg})
-	}
+	c.detach(wire.DetachItem{Addr: r.addr, Reg: r.reg})
 }

@@ -25,7 +25,8 @@ func (o *Owner) Claim(m wire.Claim, answer func(wire.Claimed)) {
 			a.Results[i].Verdict = wire.UnknownEpoch
 		case !s.owned:
 			a.Results[i].Verdict = wire.Elsewhere
-		case !it.Node || it.Held:
+		case it.Phase == wire.Pending:
+		case !it.Node || it.Phase == wire.Kept:
 			a.Results[i] = o.install(s, it.Addr, e)
 			if a.Results[i].Verdict == wire.Held {
 				o.verify(n, it.Addr, a.Results[i].Holder)
@@ -58,7 +59,28 @@ func (o *Owner) complete(m wire.Claim) wire.Slots {
 			o.strike(s, m.From)
 		}
 	}
+	o.prune(m, accepted)
 	return accepted
+}
+
+// prune removes the entries of a silo that it does not name any more where it has named all. They are
+// of registrations whose detach went to another owner while this one was taken for gone.
+func (o *Owner) prune(m wire.Claim, slots wire.Slots) {
+	named := make(map[string]bool, len(m.Items))
+	for _, it := range m.Items {
+		named[it.Addr] = true
+	}
+	for i := range o.slots {
+		if !slots.Has(i) {
+			continue
+		}
+		for a, e := range o.slots[i].entries {
+			if e.Epoch == m.From && !named[a] {
+				delete(o.slots[i].entries, a)
+				o.counts.Pruned++
+			}
+		}
+	}
 }
 
 // verify asks the incumbent of a refused claim whether it still serves the address, once. If it does

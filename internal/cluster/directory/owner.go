@@ -42,6 +42,7 @@ type Counts struct {
 	Installed, Removed, Refuted, Held, Ended      int64 // what became of claims and entries
 	Lookups, Hits, Negatives, Unknowns            int64
 	Located, Restored                             int64 // lookups that had to ask the members; entries that this brought back
+	Pruned                                        int64 // entries that a silo which had named all did not name
 	Unsure                                        int64 // grants while a member was missing
 	SettledByAnswers, SettledByHandOver, Verified int64
 }
@@ -130,6 +131,8 @@ func (o *Owner) Lose(choose func(slot int) bool) []string {
 // unsettled and wait for every member; slots that are kept drop what departed; slots that are lost are
 // handed over.
 func (o *Owner) Apply(v *membership.View, t *Table, self membership.Epoch) {
+	// Between two timelines views may be missing: what this silo kept may have had another owner.
+	broken := o.view != nil && o.view.Key().Timeline != v.Key().Timeline
 	o.view, o.table, o.self = v, t, self
 	gained := false
 	lost := map[int]bool{}
@@ -141,18 +144,29 @@ func (o *Owner) Apply(v *membership.View, t *Table, self membership.Epoch) {
 		case s.owned && !mine:
 			lost[i] = true
 		case !s.owned && mine:
-			*s = slot{owned: true, acquired: v.Key(), since: o.clock.Now(), waiting: map[membership.Epoch]bool{}, entries: map[string]wire.Entry{}}
-			for _, m := range v.Members() {
-				s.waiting[m.Epoch] = true
-			}
+			*s = slot{owned: true, entries: map[string]wire.Entry{}}
+			o.unsettle(s)
 			gained = true
 		case s.owned:
+			if broken {
+				o.unsettle(s)
+				gained = true
+			}
 			o.purge(s)
 		}
 	}
 	o.lose(lost)
 	if gained && o.queries == nil {
 		o.queries = o.clock.After(o.config.QueryAfter, o.query)
+	}
+}
+
+// unsettle begins a slot anew, with the entries that it has: every member is waited for.
+func (o *Owner) unsettle(s *slot) {
+	s.settled, s.acquired, s.since = false, o.view.Key(), o.clock.Now()
+	s.waiting = make(map[membership.Epoch]bool, len(o.view.Members()))
+	for _, m := range o.view.Members() {
+		s.waiting[m.Epoch] = true
 	}
 }
 

@@ -109,15 +109,16 @@ type (
 	Claim struct {
 		Head
 		Items []ClaimItem
-		// CompleteFor are the slots for which the items are all that the sender serves.
+		// CompleteFor are the slots for which the items are all that the sender serves or asks for:
+		// whatever else the receiver holds of it there is over.
 		CompleteFor Slots
 	}
 	// ClaimItem is one registration.
 	ClaimItem struct {
-		Addr string
-		Reg  uint64
-		Node bool
-		Held bool // a node hub that has been granted before; false asks for the grant
+		Addr  string
+		Reg   uint64
+		Node  bool
+		Phase Phase
 	}
 	// Detach says that registrations have ended.
 	Detach struct {
@@ -242,6 +243,16 @@ type (
 		Slots Slots
 		Items []ClaimItem
 	}
+)
+
+// Phase is where a claimed registration stands.
+type Phase uint8
+
+// The phases.
+const (
+	Wanted  Phase = iota // a node hub's first claim: asks for the grant
+	Kept                 // a process hub, or a node hub that has been granted before
+	Pending              // asks for nothing: the grant is under way in another message
 )
 
 // Verdict is the slot owner's word on one claim.

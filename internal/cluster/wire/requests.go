@@ -30,11 +30,15 @@ func (m Claim) append(b []byte) []byte {
 
 func appendItem(b []byte, it ClaimItem) []byte {
 	b = appendUint(appendString(b, it.Addr), it.Reg)
-	return appendBool(appendBool(b, it.Node), it.Held)
+	return append(appendBool(b, it.Node), byte(it.Phase))
 }
 
 func (r *reader) item() ClaimItem {
-	return ClaimItem{Addr: r.string(), Reg: r.uint(), Node: r.bool(), Held: r.bool()}
+	it := ClaimItem{Addr: r.string(), Reg: r.uint(), Node: r.bool(), Phase: Phase(r.byte())}
+	if it.Phase > Pending {
+		r.fail("unknown phase")
+	}
+	return it
 }
 
 const itemSize = 4 // the least bytes of a claim item
