@@ -217,6 +217,11 @@ func (k *Core) Handle(m wire.Request, answer func(wire.Answer)) {
 		if k.meant(m.Head, answer) {
 			answer(k.Claims.SlotQuery(m))
 		}
+	case wire.Restored:
+		if k.meant(m.Head, answer) {
+			k.Claims.Restored(m)
+			answer(wire.OK{})
+		}
 	case wire.HandOver:
 		if k.meant(m.Head, answer) {
 			answer(k.Owner.HandOver(m))

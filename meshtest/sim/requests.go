@@ -44,9 +44,10 @@ const (
 	answerDone byte = iota
 	answerUnknown
 	answerExpired
-	answerDenied  // this incarnation does not serve it
-	answerOldLane // an older message of this lane was refused
-	answerAnother // another incarnation was meant
+	answerDenied   // this incarnation does not serve it
+	answerStopping // its hub is on its way down and still holds the address
+	answerOldLane  // an older message of this lane was refused
+	answerAnother  // another incarnation was meant
 )
 
 // budget is what a request has.
@@ -158,7 +159,7 @@ func (c carrier) answered(r *request, to wire.Entry, a byte, done func(route.Dis
 		r.finish(endUnknown)
 	case answerExpired:
 		r.finish(endExpired)
-	case answerOldLane:
+	case answerOldLane, answerStopping:
 		done(route.Unsent)
 		return
 	default:
@@ -183,8 +184,12 @@ func (a *arrival) answer(b byte) { a.reply(b) }
 
 // refuse says that this incarnation does not serve it, and fences what follows it on its lane.
 func (a *arrival) refuse() {
+	a.refuseWith(answerDenied)
+}
+
+func (a *arrival) refuseWith(b byte) {
 	a.p.fences.Raise(a.from, a.req.addr, a.lane)
-	a.reply(answerDenied)
+	a.reply(b)
 }
 
 // Deliver implements cluster.Deliveries.
@@ -222,7 +227,9 @@ func (p *process) arrive(from *process, epoch, lane uint64, r *request, until ti
 	case n != nil && n.state < stopping:
 		n.queue = append(n.queue, a)
 		n.pump()
-	case n == nil && p.silo.Claims.Claims(r.addr):
+	case n != nil:
+		a.refuseWith(answerStopping)
+	case p.silo.Claims.Claims(r.addr):
 		p.park(a)
 	default:
 		a.refuse()

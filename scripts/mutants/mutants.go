@@ -89,7 +89,4 @@ var mutants = []mutant{
 	{"second-claim-in-flight", "a second claim in flight", []edit{
 		{batchFile, "			if r.state != gone && r.round == rounds[i] {", "			if r.state != gone && rounds[i] > 0 {"},
 	}},
-	{"old-rounds-count", "answers of older rounds count", []edit{
-		{batchFile, "b.regs[i].state != gone && b.regs[i].round == b.rounds[i]", "b.regs[i].state != gone"},
-	}},
 }

@@ -37,8 +37,7 @@ type Observer interface {
 	Landed(addr string, reg uint64, owner membership.Member, after time.Duration, late bool)
 	// NotLanding: a claim has not landed within its initial budget. It is told once until it lands.
 	NotLanding(addr string, reg uint64, owner membership.Member, why string)
-	// Lost: the slot owner had to ask for an address whose claim it had acknowledged; asking has
-	// made the claim again.
+	// Lost: the slot owner no longer had a claim that it had acknowledged; asking has made it again.
 	Lost(addr string, reg uint64, owner membership.Member)
 }
 
@@ -279,15 +278,11 @@ func (c *Claimant) Locate(from membership.Epoch, it wire.LocateItem) wire.Locate
 	r := c.regs[it.Addr]
 	switch {
 	case r != nil && r.state == granted:
-		c.asked(r, from, it)
 		return wire.LocatedItem{Status: wire.Serving, Reg: r.reg, Node: true}
 	case r != nil && r.state == claiming:
 		return wire.LocatedItem{Status: wire.Claiming, Reg: r.reg, Node: true}
 	}
 	if reg, ok := c.host.Serving(it.Addr); ok {
-		if r != nil && r.reg == reg {
-			c.asked(r, from, it)
-		}
 		return wire.LocatedItem{Status: wire.Serving, Reg: reg}
 	}
 	if age, ok := c.closed.age(it.Addr, c.clock.Now()); ok {
@@ -296,10 +291,15 @@ func (c *Claimant) Locate(from membership.Epoch, it wire.LocateItem) wire.Locate
 	return wire.LocatedItem{Status: wire.None}
 }
 
-// asked notes that the slot owner had to ask for a claim that it had acknowledged.
-func (c *Claimant) asked(r *registration, from membership.Epoch, it wire.LocateItem) {
-	if m, ok := c.table.Owner(int(r.slot)); ok && it.Miss && !r.open && m.Epoch == from && r.landed == from {
-		c.watch.Lost(r.addr, r.reg, m)
+// Restored notes that the slot owner had lost a claim, and has it again by asking. Only a claim that it
+// had acknowledged, with none under way, was lost.
+func (c *Claimant) Restored(m wire.Restored) {
+	r := c.regs[m.Addr]
+	if r == nil || r.reg != m.Reg || r.open || r.landed != m.From {
+		return
+	}
+	if owner, ok := c.table.Owner(int(r.slot)); ok && owner.Epoch == m.From {
+		c.watch.Lost(r.addr, r.reg, owner)
 	}
 }
 

@@ -205,7 +205,7 @@ func (o *Owner) Lookup(m wire.Lookup, answer func(wire.Answer)) {
 	}
 	o.counts.Located++
 	self := o.self
-	o.locator.Locate(wire.LocateItem{Addr: m.Addr, Miss: true}, o.view.Members, func(f Found) {
+	o.locator.Locate(wire.LocateItem{Addr: m.Addr}, o.view.Members, func(f Found) {
 		if !o.slots[n].owned || o.self != self {
 			answer(wire.NotOwner{Key: o.view.Key()})
 			return
@@ -214,13 +214,24 @@ func (o *Owner) Lookup(m wire.Lookup, answer func(wire.Answer)) {
 	})
 }
 
+// restored tells the holder of an entry that had been lost, so that it is not lost in silence.
+func (o *Owner) restored(addr string, e wire.Entry) {
+	if m, ok := o.view.Member(e.Epoch); ok {
+		h := wire.Head{From: o.self, To: m.Epoch, Key: o.view.Key()}
+		o.peers.Ask(m, wire.Restored{Head: h, Addr: addr, Reg: e.Reg}, o.config.RequestBound, func(wire.Answer, error) {})
+	}
+}
+
 // located ends a lookup whose members have been asked.
 func (o *Owner) located(n int, addr string, f Found) wire.Answer {
 	s := &o.slots[n]
 	if f.Entry != nil && o.view.Has(f.Entry.Epoch) {
 		before := o.counts.Installed
 		o.install(s, addr, *f.Entry)
-		o.counts.Restored += o.counts.Installed - before
+		if o.counts.Installed > before {
+			o.counts.Restored++
+			o.restored(addr, *f.Entry)
+		}
 	}
 	if e, ok := s.entries[addr]; ok && o.view.Has(e.Epoch) {
 		return wire.Hit{Entry: e}

@@ -24,10 +24,11 @@ const (
 	KindLocate
 	KindSlotQuery
 	KindHandOver
+	KindRestored
 	KindDeliver // not of this package: a delivery to a hub
 )
 
-var kindNames = [...]string{"", "ping", "hello", "view-get", "view-push", "claim", "detach", "lookup", "locate", "slot-query", "hand-over", "deliver"}
+var kindNames = [...]string{"", "ping", "hello", "view-get", "view-push", "claim", "detach", "lookup", "locate", "slot-query", "hand-over", "restored", "deliver"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
@@ -147,7 +148,6 @@ type (
 	LocateItem struct {
 		Addr      string
 		Exclusive bool
-		Miss      bool // a plain one that the slot owner asks because it has no entry
 		Slot      int
 		Acquired  membership.Key
 	}
@@ -168,6 +168,12 @@ type (
 		Settled bool
 		Entries []AddressedEntry
 		Guards  []Guard
+	}
+	// Restored tells a silo that its claim was not known at the slot owner, and is again.
+	Restored struct {
+		Head
+		Addr string
+		Reg  uint64
 	}
 	// AddressedEntry is an entry with its address.
 	AddressedEntry struct {

@@ -13,6 +13,7 @@ func (Lookup) Kind() Kind    { return KindLookup }
 func (Locate) Kind() Kind    { return KindLocate }
 func (SlotQuery) Kind() Kind { return KindSlotQuery }
 func (HandOver) Kind() Kind  { return KindHandOver }
+func (Restored) Kind() Kind  { return KindRestored }
 
 func (Ping) append(b []byte) []byte       { return b }
 func (Hello) append(b []byte) []byte      { return b }
@@ -72,7 +73,7 @@ func (m Locate) append(b []byte) []byte {
 	b = appendHead(b, m.Head)
 	b = appendUint(b, uint64(len(m.Items)))
 	for _, it := range m.Items {
-		b = appendBool(appendBool(appendString(b, it.Addr), it.Exclusive), it.Miss)
+		b = appendBool(appendString(b, it.Addr), it.Exclusive)
 		if it.Exclusive {
 			b = appendKey(appendUint(b, uint64(it.Slot)), it.Acquired)
 		}
@@ -87,6 +88,10 @@ func (m SlotQuery) append(b []byte) []byte {
 		b = appendKey(appendUint(b, uint64(g.Slot)), g.Acquired)
 	}
 	return b
+}
+
+func (m Restored) append(b []byte) []byte {
+	return appendUint(appendString(appendHead(b, m.Head), m.Addr), m.Reg)
 }
 
 func (m HandOver) append(b []byte) []byte {
@@ -139,9 +144,9 @@ func (r *reader) request(k Kind) Request {
 		}
 		return m
 	case KindLocate:
-		m := Locate{Head: r.head(), Items: make([]LocateItem, r.count(3))}
+		m := Locate{Head: r.head(), Items: make([]LocateItem, r.count(2))}
 		for i := range m.Items {
-			it := LocateItem{Addr: r.string(), Exclusive: r.bool(), Miss: r.bool()}
+			it := LocateItem{Addr: r.string(), Exclusive: r.bool()}
 			if it.Exclusive {
 				it.Slot, it.Acquired = r.small(), r.key()
 			}
@@ -156,6 +161,8 @@ func (r *reader) request(k Kind) Request {
 		return m
 	case KindHandOver:
 		return r.handOver()
+	case KindRestored:
+		return Restored{Head: r.head(), Addr: r.string(), Reg: r.uint()}
 	}
 	r.fail("unknown kind")
 	return nil
