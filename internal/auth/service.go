@@ -28,39 +28,39 @@ func NewService(blobs store.Blobs, bounds *budget.Table, log *slog.Logger) *Serv
 func (s *Service) Close() { s.Tokens.Close() }
 
 // Authenticate returns who sent the request: the subject of its bearer token, else of its session
-// cookie, else Anonymous (CR-2: never nothing). An error names what is wrong with the credential:
+// cookie, else Anonymous (CR-2: never nothing), who has no credential. An error names what is wrong with the credential:
 // *[UnauthenticatedError], *[UnavailableError] or *[RateLimitedError]. A session that is not good any
 // more is an Anonymous visitor, as a browser sends an old cookie without meaning anything by it.
-func (s *Service) Authenticate(r *http.Request) (*message.Identity, error) {
+func (s *Service) Authenticate(r *http.Request) (*message.Identity, *Credential, error) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		token, ok := bearer(header)
 		if !ok {
-			return nil, &UnauthenticatedError{Reason: "the Authorization header is not of the form 'Bearer TOKEN'"}
+			return nil, nil, &UnauthenticatedError{Reason: "the Authorization header is not of the form 'Bearer TOKEN'"}
 		}
 		return s.token(r, token)
 	}
 	have, err := r.Cookie(cookieName)
 	if err != nil {
-		return message.AnonymousIdentity(), nil
+		return message.AnonymousIdentity(), nil, nil
 	}
 	record, err := s.Sessions.Check(r.Context(), have.Value)
 	var bad *UnauthenticatedError
 	switch {
 	case errors.As(err, &bad):
-		return message.AnonymousIdentity(), nil
+		return message.AnonymousIdentity(), nil, nil
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	}
-	return &message.Identity{Subject: record.Subject, Name: record.Name}, nil
+	return &message.Identity{Subject: record.Subject, Name: record.Name}, credential(&s.Sessions.keeper, have.Value, record), nil
 }
 
 // token checks an API token within the limit on failures. One that is cached as good is not attempted but
 // known, so that a place where somebody else guesses does not lock out those who know.
-func (s *Service) token(r *http.Request, token string) (*message.Identity, error) {
+func (s *Service) token(r *http.Request, token string) (*message.Identity, *Credential, error) {
 	from := placeOf(r.RemoteAddr)
 	if _, known := s.Tokens.known(token); !known {
 		if wait := s.failed.wait(from); wait > 0 {
-			return nil, &RateLimitedError{Wait: wait}
+			return nil, nil, &RateLimitedError{Wait: wait}
 		}
 	}
 	record, err := s.Tokens.Check(r.Context(), token)
@@ -69,9 +69,13 @@ func (s *Service) token(r *http.Request, token string) (*message.Identity, error
 		if errors.As(err, &bad) {
 			s.failed.add(from)
 		}
-		return nil, err
+		return nil, nil, err
 	}
-	return &message.Identity{Subject: record.Subject, Name: record.Name, Token: true}, nil
+	return &message.Identity{Subject: record.Subject, Name: record.Name, Token: true}, credential(&s.Tokens.keeper, token, record), nil
+}
+
+func credential(k *keeper, secret string, r Record) *Credential {
+	return &Credential{keeper: k, secret: secret, id: r.ID, expires: r.Expires}
 }
 
 // bearer cuts the token out of an Authorization header; the scheme is case-insensitive.

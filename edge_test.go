@@ -1,0 +1,189 @@
+package hubmesh_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hubmesh/hubmesh"
+)
+
+// edge is a mesh behind HTTP, with what sends requests to it.
+type edge struct {
+	t     *testing.T
+	mesh  *hubmesh.Mesh
+	admin context.Context
+	url   string
+	token map[string]string // by subject
+	ids   map[string]string // of the tokens, by subject
+}
+
+func serveMesh(t *testing.T, o hubmesh.Options) *edge {
+	t.Helper()
+	m, err := hubmesh.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	file := filepath.Join(t.TempDir(), "token")
+	if _, err := m.AdminToken(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	token, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := m.Handler("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(h)
+	t.Cleanup(func() {
+		h.Close()
+		web.CloseClientConnections()
+		web.Close()
+	})
+	e := &edge{t: t, mesh: m, admin: hubmesh.As(t.Context(), "admin"), url: web.URL, ids: map[string]string{}, token: map[string]string{"admin": strings.TrimSpace(string(token))}}
+	return e
+}
+
+// known gives a subject a token, over HTTP.
+func (e *edge) known(subject string) {
+	e.t.Helper()
+	var made struct{ Token, ID string }
+	a := e.send("admin", "POST", "/api/tokens", `{"subject":"`+subject+`"}`)
+	if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != http.StatusOK {
+		e.t.Fatalf("%d %s", a.status, a.body)
+	}
+	e.token[subject], e.ids[subject] = made.Token, made.ID
+}
+
+func (e *edge) make(path, nodeType string) {
+	e.t.Helper()
+	if _, err := e.mesh.Create(e.admin, path, nodeType, map[string]any{"markdown": "text"}); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func (e *edge) grant(scope, subject, role string) {
+	e.t.Helper()
+	if err := e.mesh.Grant(e.admin, scope, subject, role); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// deny takes a role of a subject away at a scope.
+func (e *edge) deny(scope, subject, role string) {
+	e.t.Helper()
+	content := map[string]any{"accessObject": subject, "roles": []map[string]any{{"role": role, "denied": true}}}
+	if _, err := e.mesh.Create(e.admin, scope+"/_Access/"+subject+"_Access", "AccessAssignment", content); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// said is what a request was answered.
+type said struct {
+	status int
+	header http.Header
+	body   string
+	took   time.Duration
+}
+
+func (e *edge) send(subject, method, target, body string, headers ...string) said {
+	e.t.Helper()
+	r, err := http.NewRequestWithContext(e.t.Context(), method, e.url+target, strings.NewReader(body))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if subject != "" {
+		r.Header.Set("Authorization", "Bearer "+e.token[subject])
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	began := time.Now()
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return said{resp.StatusCode, resp.Header, string(text), time.Since(began)}
+}
+
+// AC-R1
+// Over the real mesh: whoever revokes a token sees its streams end, the watch as well as the several
+// subscriptions of /api/live; another token of the same subject keeps its own.
+func TestARevokedTokenLosesItsOpenStreams(t *testing.T) {
+	e := serveMesh(t, hubmesh.Options{})
+	e.make("acme", hubmesh.Space)
+	e.grant("acme", "bob", "Viewer")
+	e.known("bob")
+	open := func(target string) *bufio.Reader {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", e.url+target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+e.token["bob"])
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%v %v", resp, err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		b := bufio.NewReader(resp.Body)
+		for {
+			line, err := b.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(line, "event: full") {
+				return b
+			}
+		}
+	}
+	streams := map[string]*bufio.Reader{"watch": open("/api/watch/acme"), "live": open("/api/live?node=acme&children=acme&query=" + url.QueryEscape("nodeType:Space"))}
+	revoked := e.ids["bob"]
+	e.known("bob")
+	other := open("/api/watch/acme")
+	began := time.Now()
+	if a := e.send("admin", "DELETE", "/api/tokens/"+revoked, ""); a.status != http.StatusNoContent {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	for name, b := range streams {
+		rest, err := io.ReadAll(b) // it ends
+		if err != nil || !strings.Contains(string(rest), "event: end\ndata: {\"code\":\"unauthenticated\"") {
+			t.Errorf("%s: %v %s", name, err, rest)
+		}
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("the streams ended after %v", took)
+	}
+	if _, err := e.mesh.Patch(e.admin, "acme", map[string]any{"name": "A"}, hubmesh.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		line, err := other.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the other token's stream: %v", err)
+		}
+		if strings.HasPrefix(line, "event: patch") {
+			return
+		}
+	}
+}
