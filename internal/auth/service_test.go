@@ -185,6 +185,39 @@ func TestFailedAttemptsOfOnePlaceAreLimited(t *testing.T) {
 	})
 }
 
+// edge §2.6
+// Others behind the same address have used up its attempts: a token that was never seen before, and a
+// login code, are let in all the same, and what fails there is still limited.
+func TestAGoodCredentialIsLetInFromAPlaceWhereOthersFail(t *testing.T) {
+	s, _ := service(t)
+	defer s.Close()
+	token, _ := issue(t, s, "bob")
+	code, err := s.Sessions.NewCode("bob", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := func() error {
+		_, _, err := s.Authenticate(request("192.0.2.1:1", "Authorization", "Bearer "+newSecret(tokenPrefix)))
+		return err
+	}
+	for range failBurst + 1 {
+		err = wrong()
+	}
+	var limited *RateLimitedError
+	if !errors.As(err, &limited) {
+		t.Fatalf("control: the place is not limited: %v", err)
+	}
+	if id, _, err := s.Authenticate(request("192.0.2.1:2", "Authorization", "Bearer "+token)); err != nil || id.Subject != "bob" {
+		t.Fatalf("a good token: %v, %v", id, err)
+	}
+	if _, err := s.Login(request("192.0.2.1:3"), code); err != nil {
+		t.Fatalf("a good login code: %v", err)
+	}
+	if err := wrong(); !errors.As(err, &limited) {
+		t.Fatalf("a bad one afterwards: %v", err)
+	}
+}
+
 func TestAnOldCookieIsAVisitorAndNoAttack(t *testing.T) {
 	s, _ := service(t)
 	for range 3 * failBurst {
