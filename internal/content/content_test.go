@@ -410,14 +410,14 @@ func TestTheDiagnosticLineIsOnePhysicalLine(t *testing.T) {
 
 // DG-2
 func TestWithoutAReaderTheLineSaysSoAndMakesUpNoZeros(t *testing.T) {
-	if got := readerSnapshot(nil); got != "no reader hub" {
+	if got, _ := readerSnapshot(nil); got != "no reader hub" {
 		t.Fatal(got)
 	}
 }
 
 // DG-7
 func TestAProbeThatPanicsSaysThatAndNothingElse(t *testing.T) {
-	if got := readerSnapshot(&hub.Hub{}); !strings.HasPrefix(got, "<diagnostics unavailable: ") {
+	if got, _ := readerSnapshot(&hub.Hub{}); !strings.HasPrefix(got, "<diagnostics unavailable: ") {
 		t.Fatal(got)
 	}
 	if got := (hub.Probe{Failed: "runtime.boundsError"}).Clause(); got != "<diagnostics unavailable: runtime.boundsError>" {
