@@ -187,3 +187,109 @@ func TestARevokedTokenLosesItsOpenStreams(t *testing.T) {
 		}
 	}
 }
+
+// CR-9
+// edge §1.2
+// On every route that asks a node's owner, whoever may not read a node that is slow to start gets the
+// answer that an absent node gets, but for the name in it, long before the node has started.
+func TestARefusalDoesNotWaitForTheNodeToStart(t *testing.T) {
+	e := serveMesh(t, hubmesh.Options{StartDelay: func(path string) time.Duration {
+		if path == "acme/slow" {
+			return time.Minute
+		}
+		return 0
+	}})
+	e.make("acme", hubmesh.Space)
+	e.make("acme/slow", hubmesh.Markdown)
+	e.known("eve")
+	for _, c := range []struct{ method, target, body string }{
+		{"GET", "/api/nodes/acme/PATH", ""},
+		{"PATCH", "/api/nodes/acme/PATH", `{"name":"x"}`},
+		{"PUT", "/api/nodes/acme/PATH", `{"nodeType":"Markdown"}`},
+		{"DELETE", "/api/nodes/acme/PATH", ""},
+		{"GET", "/api/render/acme/PATH", ""},
+		{"GET", "/api/watch/acme/PATH", ""},
+		{"GET", "/api/content/acme/PATH/content/a.txt", ""},
+		{"GET", "/api/content/acme/PATH/a.txt", ""},
+		{"GET", "/api/files/acme/PATH", ""},
+		{"PUT", "/api/files/acme/PATH/content/a.txt", "text"},
+		{"DELETE", "/api/files/acme/PATH/content/a.txt", ""},
+		{"GET", "/api/why/acme/PATH", ""},
+		{"GET", "/api/versions/acme/PATH", ""},
+		{"GET", "/api/children/acme/PATH", ""},
+	} {
+		ask := func(name string) said {
+			a := e.send("eve", c.method, strings.Replace(c.target, "PATH", name, 1), c.body)
+			a.body = strings.ReplaceAll(a.body, name, "PATH")
+			return a
+		}
+		hidden, absent := ask("slow"), ask("none")
+		if hidden.status != absent.status || hidden.body != absent.body {
+			t.Errorf("%s %s:\nhidden %d %s\nabsent %d %s", c.method, c.target, hidden.status, hidden.body, absent.status, absent.body)
+		}
+		if hidden.took > 5*time.Second {
+			t.Errorf("%s %s: the refusal took %v", c.method, c.target, hidden.took)
+		}
+	}
+}
+
+// CR-9
+// edge §1.2
+// An upload, a delete or a listing of files at a node that the caller may not read gets the very answer
+// that it would get if there were no such node, whatever the caller may do above it.
+func TestTheFilesRoutesTellNothingOfANodeThatIsNotTheCallersToRead(t *testing.T) {
+	e := serveMesh(t, hubmesh.Options{})
+	e.make("acme", hubmesh.Space)
+	e.make("acme/hidden", hubmesh.Markdown)
+	e.make("acme/hidden/deep", hubmesh.Markdown)
+	for subject, role := range map[string]string{"stranger": "", "viewer": "Viewer", "editor": "Editor"} {
+		e.known(subject)
+		if role != "" {
+			e.grant("acme", subject, role)
+			e.deny("acme/hidden", subject, role)
+		}
+		for _, c := range []struct{ method, target string }{
+			{"PUT", "/api/files/acme/PATH/content/a.txt"},
+			{"PUT", "/api/files/acme/PATH/deep/content/a.txt"},
+			{"PUT", "/api/files/acme/PATH/a.txt"},
+			{"PUT", "/api/files/PATH/content/a.txt"},
+			{"DELETE", "/api/files/acme/PATH/content/a.txt"},
+			{"DELETE", "/api/files/acme/PATH/deep/content/b/a.txt"},
+			{"GET", "/api/files/acme/PATH"},
+			{"GET", "/api/files/acme/PATH?dir=nope"},
+			{"GET", "/api/files/acme/PATH/deep?collection=other"},
+		} {
+			ask := func(name string) said {
+				a := e.send(subject, c.method, strings.Replace(c.target, "PATH", name, 1), "text")
+				a.body = strings.ReplaceAll(a.body, name, "PATH")
+				return a
+			}
+			hidden, absent := ask("hidden"), ask("absent")
+			if hidden.status != absent.status || hidden.body != absent.body || hidden.status < 400 {
+				t.Errorf("%s: %s %s:\nhidden %d %s\nabsent %d %s", subject, c.method, c.target, hidden.status, hidden.body, absent.status, absent.body)
+			}
+		}
+	}
+	// To whoever may read the node the answers say what is missing, and what is in the way.
+	e.known("owner")
+	e.grant("acme", "owner", "Editor")
+	for _, c := range []struct {
+		method, target string
+		status         int
+		want           string
+	}{
+		{"PUT", "/api/files/acme/hidden/content/a/b.txt", http.StatusCreated, ""},
+		{"PUT", "/api/files/acme/hidden/content/a", http.StatusConflict, "'a' is a folder"},
+		{"PUT", "/api/files/acme/hidden/content/a/b.txt/c", http.StatusConflict, "would lie below a file"},
+		{"PUT", "/api/files/acme/hidden/content/%7E", http.StatusBadRequest, "is not a file name"},
+		{"PUT", "/api/files/acme/hidden/content/a%20", http.StatusBadRequest, "is not a file name"},
+		{"PUT", "/api/files/acme/hidden/content/%20a", http.StatusBadRequest, "is not a file name"},
+		{"PUT", "/api/files/acme/hidden/content/a%0Ab", http.StatusBadRequest, "is not a file name"},
+		{"PUT", "/api/files/acme/hidden/other/a.txt", http.StatusNotFound, "has no collection 'other'"},
+		{"GET", "/api/files/acme/hidden?dir=nope", http.StatusNotFound, "has no folder 'nope'"},
+	} {
+		if a := e.send("owner", c.method, c.target, "text"); a.status != c.status || !strings.Contains(a.body, c.want) {
+			t.Errorf("%s %s: %d %s", c.method, c.target, a.status, a.body)
+		}
+	}
+}

@@ -146,6 +146,9 @@ func (s *Service) Read(ctx context.Context, segments []string) (*File, error) {
 	if !ok || !c.IsStatic {
 		return nil, &NotFoundError{}
 	}
+	if err := s.reach(ctx, c, folderOf(file), access.Read); err != nil {
+		return nil, err
+	}
 	f, err := s.openFile(ctx, b, c, file)
 	if err != nil {
 		return nil, s.explain(ctx, string(path), string(res.Node), now, err)

@@ -120,7 +120,7 @@ var operations = []operation{
 	{method: "PUT", path: "/api/files/{node}/{collection}/{file}", id: "putFile", tag: "files", summary: "Upload a file: the raw bytes",
 		bodies: []string{"*/*"}, body: "Bytes",
 		answers: []answer{{http.StatusOK, "FileWritten", "", "replaced"}, {http.StatusCreated, "FileWritten", "", "new"}},
-		codes:   more(readCodes, "forbidden", "too_large", "storage_full"), needs: hasFiles, handle: (*Server).putFile},
+		codes:   more(readCodes, "bad_request", "exists", "forbidden", "too_large", "storage_full"), needs: hasFiles, handle: (*Server).putFile},
 	{method: "DELETE", path: "/api/files/{node}/{collection}/{file}", id: "deleteFile", tag: "files", summary: "Delete a file",
 		answers: []answer{{http.StatusNoContent, "", "", "gone"}}, codes: more(readCodes, "forbidden"), needs: hasFiles, handle: (*Server).deleteFile},
 	{method: "GET", path: iconPrefix + "{name}.svg", id: "getIcon", tag: "files", summary: "A built-in icon",

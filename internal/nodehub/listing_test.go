@@ -16,9 +16,10 @@ import (
 // edge §2.5
 func TestWhatACallerMayNotReadIsAbsentFromListingsAndQueries(t *testing.T) {
 	r := newRig(t)
-	for _, p := range []string{"acme/open", "acme/open/a", "acme/shut", "acme/shut/a", "acme/shut/deep/b", "acme/_Content/content"} {
+	for _, p := range []string{"acme/open", "acme/open/a", "acme/shut", "acme/shut/a", "acme/shut/deep/b"} {
 		r.create(p, "", `{"x":1}`)
 	}
+	r.create("acme/_Content/content", TypeCollection, `{"sourceType":"folder"}`)
 	if err := r.c.Grant(r.root, "acme/open", "bob", "Viewer"); err != nil {
 		t.Fatal(err)
 	}

@@ -90,6 +90,9 @@ func (s *Service) validate(ctx context.Context, n node.Node, before *node.Node) 
 			return &RuleError{Path: n.Path, Reason: fmt.Sprintf("its main node is '%s' and does not change", before.MainNode)}
 		}
 	}
+	if err := checkCollection(n); err != nil {
+		return err
+	}
 	if v := s.check[n.NodeType]; v != nil {
 		if err := v(ctx, before, n); err != nil {
 			return err
