@@ -29,7 +29,7 @@ func (s *Server) routes() http.Handler {
 	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		problem("not_found", "there is no such route").write(w)
 	})
-	for _, prefix := range []string{"/api/", "/static/"} {
+	for _, prefix := range []string{"/api/", "/static/", "/debug/"} {
 		mux.Handle(prefix, nothing)
 	}
 	return mux

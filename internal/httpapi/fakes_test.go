@@ -103,6 +103,8 @@ func (m *mesh) Put(ctx context.Context, n node.Node, cond Condition) (node.Node,
 	switch {
 	case ok && cond.Absent:
 		return node.Node{}, false, &store.ExistsError{Path: n.Path, Version: old.Version}
+	case !ok && (cond.Present || cond.Version != 0):
+		return node.Node{}, false, &store.NotFoundError{Path: n.Path}
 	case cond.Version != 0 && cond.Version != old.Version:
 		return node.Node{}, false, &store.ConflictError{Path: n.Path, Expected: cond.Version, Actual: old.Version}
 	}

@@ -144,6 +144,8 @@ var operations = []operation{
 		answers: []answer{{http.StatusNoContent, "", "", "revoked"}}, codes: []string{"forbidden", "not_found"}, needs: hasTokens, handle: (*Server).revokeToken},
 	{method: "GET", path: "/api/openapi.json", id: "openapi", tag: "operation", summary: "This document",
 		answers: []answer{{http.StatusOK, "Any", "", "OpenAPI 3.1"}}, open: true, handle: (*Server).openAPI},
+	{method: "GET", path: errorsPath, id: "errors", tag: "operation", summary: "What each error means and what to do; the type of a problem points here",
+		answers: []answer{{http.StatusOK, "", "text/html", "the page, with an anchor for each code"}}, open: true, handle: (*Server).errors},
 	{method: "GET", path: "/alive", id: "alive", tag: "operation", summary: "The process runs; depends on nothing else",
 		answers: []answer{{http.StatusOK, "Alive", "", "always"}}, open: true, handle: (*Server).alive},
 	{method: "GET", path: "/ready", id: "ready", tag: "operation", summary: "The process serves",

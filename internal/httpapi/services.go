@@ -20,6 +20,7 @@ import (
 type Condition struct {
 	Version int64 // the version that must be stored (If-Match); 0 is none
 	Absent  bool  // there must be no node (If-None-Match: *)
+	Present bool  // there must be a node (If-Match: *)
 }
 
 // Nodes reads and writes one node.

@@ -113,7 +113,7 @@ func (c *Client) Put(ctx context.Context, n node.Node, cond Condition) (got node
 		if !notFound(err) {
 			return node.Node{}, false, err
 		}
-		if cond.Version != 0 {
+		if cond.Version != 0 || cond.Present {
 			return node.Node{}, false, err
 		}
 		got, err = c.Create(ctx, n)

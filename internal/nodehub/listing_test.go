@@ -9,6 +9,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/hub"
 	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/nodehub"
 	"github.com/hubmesh/hubmesh/internal/query"
 	"github.com/hubmesh/hubmesh/internal/store"
 )
@@ -19,7 +20,7 @@ func TestWhatACallerMayNotReadIsAbsentFromListingsAndQueries(t *testing.T) {
 	for _, p := range []string{"acme/open", "acme/open/a", "acme/shut", "acme/shut/a", "acme/shut/deep/b"} {
 		r.create(p, "", `{"x":1}`)
 	}
-	r.create("acme/_Content/content", TypeCollection, `{"sourceType":"folder"}`)
+	r.create("acme/_Content/content", nodehub.TypeCollection, `{"sourceType":"folder"}`)
 	if err := r.c.Grant(r.root, "acme/open", "bob", "Viewer"); err != nil {
 		t.Fatal(err)
 	}
