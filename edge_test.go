@@ -127,6 +127,85 @@ func (e *edge) send(subject, method, target, body string, headers ...string) sai
 	return said{resp.StatusCode, resp.Header, string(text), time.Since(began)}
 }
 
+// stream opens a stream with a header that says who asks, and reads its first frame.
+func (e *edge) stream(target, header, value string) *bufio.Reader {
+	e.t.Helper()
+	r, err := http.NewRequestWithContext(e.t.Context(), "GET", e.url+target, nil)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	r.Header.Set(header, value)
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		e.t.Fatalf("%v %v", resp, err)
+	}
+	e.t.Cleanup(func() { resp.Body.Close() })
+	b := bufio.NewReader(resp.Body)
+	for {
+		line, err := b.ReadString('\n')
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		if strings.HasPrefix(line, "event: full") {
+			return b
+		}
+	}
+}
+
+// AC-R1
+// A browser that signs out loses the streams of its session, in every tab.
+func TestALogoutEndsTheStreamsOfTheSession(t *testing.T) {
+	e := serveMesh(t, hubmesh.Options{})
+	e.make("acme", hubmesh.Space)
+	code, err := e.mesh.LoginCode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), "GET", e.url+"/login?code="+code, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil || len(resp.Cookies()) != 1 {
+		t.Fatalf("%v %v", resp, err)
+	}
+	resp.Body.Close()
+	cookie := resp.Cookies()[0].String()
+	cookie, _, _ = strings.Cut(cookie, ";")
+	tab, other := e.stream("/api/live?node=acme", "Cookie", cookie), e.stream("/api/watch/acme", "Cookie", cookie)
+	began := time.Now()
+	if a := e.send("", "POST", "/logout", "", "Cookie", cookie); a.status != http.StatusNoContent {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	for _, b := range []*bufio.Reader{tab, other} {
+		if rest, err := io.ReadAll(b); err != nil || !strings.Contains(string(rest), `"code":"unauthenticated"`) {
+			t.Errorf("%v %s", err, rest)
+		}
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("the streams ended after %v", took)
+	}
+}
+
+// DG-2
+// What a hub awaits names the paths of others: why lists it to an Admin of the root scope, and counts it
+// for whoever else may read the node.
+func TestWhyListsToAnAdminAloneWhatAHubAwaits(t *testing.T) {
+	e := serveMesh(t, hubmesh.Options{})
+	e.make("acme", hubmesh.Space)
+	e.grant("acme", "bob", "Viewer")
+	e.known("bob")
+	if a := e.send("bob", "GET", "/api/nodes/acme", ""); a.status != http.StatusOK { // starts the hub
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	for subject, lists := range map[string]bool{"admin": true, "bob": false} {
+		a := e.send(subject, "GET", "/api/why/acme", "")
+		if a.status != http.StatusOK || !strings.Contains(a.body, "PendingCallbacks=0") || strings.Contains(a.body, "PendingCallbacks=0[") != lists {
+			t.Errorf("%s: %d %s", subject, a.status, a.body)
+		}
+	}
+}
+
 // AC-R1
 // Over the real mesh: whoever revokes a token sees its streams end, the watch as well as the several
 // subscriptions of /api/live; another token of the same subject keeps its own.
@@ -135,28 +214,7 @@ func TestARevokedTokenLosesItsOpenStreams(t *testing.T) {
 	e.make("acme", hubmesh.Space)
 	e.grant("acme", "bob", "Viewer")
 	e.known("bob")
-	open := func(target string) *bufio.Reader {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", e.url+target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+e.token["bob"])
-		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%v %v", resp, err)
-		}
-		t.Cleanup(func() { resp.Body.Close() })
-		b := bufio.NewReader(resp.Body)
-		for {
-			line, err := b.ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.HasPrefix(line, "event: full") {
-				return b
-			}
-		}
-	}
+	open := func(target string) *bufio.Reader { return e.stream(target, "Authorization", "Bearer "+e.token["bob"]) }
 	streams := map[string]*bufio.Reader{"watch": open("/api/watch/acme"), "live": open("/api/live?node=acme&children=acme&query=" + url.QueryEscape("nodeType:Space"))}
 	revoked := e.ids["bob"]
 	e.known("bob")

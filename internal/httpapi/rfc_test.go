@@ -64,7 +64,7 @@ func TestARangeThatCanNotBeSatisfiedIsAnsweredWithTheSize(t *testing.T) {
 	}
 }
 
-// fault 45
+// RFC 9457 §3.1.1
 // Whoever gets a problem can read what it means: the type of each is an anchor of a page that needs no
 // token.
 func TestTheTypeOfAProblemLeadsToItsMeaningWithoutAToken(t *testing.T) {
