@@ -3,12 +3,14 @@ package hubmesh
 import (
 	"context"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/content"
 	"github.com/hubmesh/hubmesh/internal/httpapi"
 	"github.com/hubmesh/hubmesh/internal/importer"
+	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/mirror"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/nodehub"
@@ -219,6 +221,16 @@ func (m *Mesh) ImportFolder(ctx context.Context, dir, into, contentDir string) (
 		}
 	}
 	return m.importer.Start(ctx, r)
+}
+
+type callerAPI struct{ m *Mesh }
+
+func (a callerAPI) Authenticate(r *http.Request) (*message.Identity, httpapi.Credential, error) {
+	id, credential, err := a.m.auth.Authenticate(r)
+	if credential == nil {
+		return id, nil, err // not an interface that holds nil
+	}
+	return id, credential, err
 }
 
 type tokenAPI struct{ m *Mesh }

@@ -25,7 +25,7 @@ func (m *Mesh) Handler(version string) (*httpapi.Server, error) {
 	return httpapi.New(httpapi.Config{
 		Services: httpapi.Services{
 			Nodes: nodesAPI{m}, Bulk: nodesAPI{m}, Tree: nodesAPI{m}, Renderer: m.render, Watcher: watchAPI{m}, Content: contentAPI{m}, Files: contentAPI{m},
-			Importer: importAPI{m}, Inspector: inspectAPI{m}, Rights: inspectAPI{m}, Caller: m.auth, Sessions: m.auth, Tokens: m.auth.Tokens,
+			Importer: importAPI{m}, Inspector: inspectAPI{m}, Rights: inspectAPI{m}, Caller: callerAPI{m}, Sessions: m.auth, Tokens: m.auth.Tokens,
 			TokenList: tokenAPI{m}, Readiness: &m.bootWork,
 		},
 		Limits: httpapi.Limits{Node: m.limits, BodyBytes: m.bodies}, Bounds: m.hubs.Bounds(), Log: m.log, Page: page, Version: version, Registry: m.metrics(),

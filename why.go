@@ -24,7 +24,7 @@ type why struct {
 	Hub        *whyHub         `json:"hub,omitempty"`
 	Activation string          `json:"activation,omitempty"` // of a hub that is not published: in-flight(ms), none-recorded, unknown
 	Bounds     []whyBound      `json:"bounds"`               // which bound would fire, in the order of their size
-	Lapses     []content.Lapse `json:"lapses,omitempty"`     // recent content reads of this address that lapsed
+	Lapses     []content.Lapse `json:"lapses,omitempty"`     // recent content reads of this address that lapsed; for an Admin of the root scope
 }
 
 type whyHub struct {
@@ -35,7 +35,7 @@ type whyHub struct {
 	Deferred  int              `json:"deferred"`
 	Executing string           `json:"executing,omitempty"`
 	ForMS     int64            `json:"forMs,omitempty"`
-	Pending   []hub.PendingAsk `json:"pending,omitempty"`
+	Pending   []hub.PendingAsk `json:"pending,omitempty"` // for an Admin of the root scope
 	Handled   uint64           `json:"handled"`
 	InitError string           `json:"initError,omitempty"`
 }
@@ -66,6 +66,15 @@ func (a inspectAPI) Why(ctx context.Context, address string) (any, error) {
 		return nil, err
 	}
 	probe := m.hubs.Probe(string(path), nil)
+	// What the hub awaits, and what others have read in vain, names the paths of others.
+	admin, err := m.nodes.IsAdmin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !admin {
+		probe = probe.Discreet()
+		probe.Snapshot.Pending = nil
+	}
 	w.Clause, w.Activation = probe.Clause(), probe.Activation
 	if probe.Found {
 		s := probe.Snapshot
@@ -86,7 +95,7 @@ func (a inspectAPI) Why(ctx context.Context, address string) (any, error) {
 		w.Bounds = append(w.Bounds, whyBound{b.String(), m.hubs.Bounds().Own(b).Milliseconds(), b.Doc()})
 	}
 	for _, l := range m.content.Lapses() {
-		if l.Target == string(path) && len(w.Lapses) < 10 {
+		if admin && l.Target == string(path) && len(w.Lapses) < 10 {
 			w.Lapses = append(w.Lapses, l)
 		}
 	}

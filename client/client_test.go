@@ -123,11 +123,11 @@ func TestEachVerbIsItsRequest(t *testing.T) {
 }
 
 func TestAProblemIsATypedError(t *testing.T) {
-	c, _ := talk(t, 503, http.Header{"Retry-After": {"7"}}, `{"type":"/Guide/errors#lapsed","title":"T","status":503,"detail":"D","code":"lapsed","retry":"after","clause":"STILL STARTING"}`)
+	c, _ := talk(t, 503, http.Header{"Retry-After": {"7"}}, `{"type":"/api/errors#lapsed","title":"T","status":503,"detail":"D","code":"lapsed","retry":"after","clause":"STILL STARTING"}`)
 	_, err := c.Get(t.Context(), "a")
 	var e *Error
 	if !errors.As(err, &e) || !HasCode(err, "other", "lapsed") || e.Status != 503 || e.Retry != After || e.RetryAfter != 7*time.Second ||
-		e.Members["clause"] != "STILL STARTING" || e.Error() != "D (lapsed)" || e.Type != c.base+"/Guide/errors#lapsed" {
+		e.Members["clause"] != "STILL STARTING" || e.Error() != "D (lapsed)" || e.Type != c.base+"/api/errors#lapsed" {
 		t.Fatalf("%+v", err)
 	}
 }

@@ -112,7 +112,7 @@ func TestTheVerbsWorkOnARealMesh(t *testing.T) {
 		{"tokens are listed", "", []string{"token", "list"}, 0, []string{`"subject": "bob"`, `"name": "laptop"`}, nil},
 		{"the version is printed", "", []string{"version"}, 0, []string{`"version":`, `"go": "go1`}, nil},
 
-		{"not there is 3", "", []string{"get", "acme/none"}, 3, nil, []string{"No node found at 'acme/none' (not_found)", "see " + url + "/Guide/errors#not_found"}},
+		{"not there is 3", "", []string{"get", "acme/none"}, 3, nil, []string{"No node found at 'acme/none' (not_found)", "see " + url + "/api/errors#not_found"}},
 		{"a token file with more than a token is 2", "", []string{"get", "acme/a", "--token-file", doc}, 2, nil, []string{"more than a token"}},
 		{"what exists is 6", "", []string{"create", "acme/a", "--type", "Markdown"}, 6, nil, []string{"(exists)"}},
 		{"what is stale is 6", "", []string{"put", "acme/b", "--type", "Markdown", "--if-version", "1"}, 6, nil, []string{"(stale)", "read it again"}},

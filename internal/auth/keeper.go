@@ -50,6 +50,8 @@ type keeper struct {
 	cache map[digest]cached
 	// epoch counts the revocations: a record that was read before one is not cached after it.
 	epoch uint64
+	// followed are the credentials that streams are open with, by the id of their record.
+	followed map[string]*followed
 }
 
 type cached struct {
@@ -136,12 +138,21 @@ func (k *keeper) read(ctx context.Context, id string) (Record, error) {
 	return r, nil
 }
 
-// forget drops what is cached, after a record has changed.
-func (k *keeper) forget() {
+// end makes a credential count for nothing from now on, after its record has changed: it is dropped from
+// the cache, alone, and what is open with it ends.
+func (k *keeper) end(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.epoch++
-	k.cache = nil
+	for d := range k.cache {
+		if d.id() == id {
+			delete(k.cache, d)
+		}
+	}
+	if f := k.followed[id]; f != nil {
+		delete(k.followed, id)
+		f.end()
+	}
 }
 
 func (r Record) expired() bool { return !r.Expires.IsZero() && !time.Now().Before(r.Expires) }

@@ -28,50 +28,47 @@ func NewService(blobs store.Blobs, bounds *budget.Table, log *slog.Logger) *Serv
 func (s *Service) Close() { s.Tokens.Close() }
 
 // Authenticate returns who sent the request: the subject of its bearer token, else of its session
-// cookie, else Anonymous (CR-2: never nothing). An error names what is wrong with the credential:
+// cookie, else Anonymous (CR-2: never nothing), who has no credential. An error names what is wrong with the credential:
 // *[UnauthenticatedError], *[UnavailableError] or *[RateLimitedError]. A session that is not good any
 // more is an Anonymous visitor, as a browser sends an old cookie without meaning anything by it.
-func (s *Service) Authenticate(r *http.Request) (*message.Identity, error) {
+func (s *Service) Authenticate(r *http.Request) (*message.Identity, *Credential, error) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		token, ok := bearer(header)
 		if !ok {
-			return nil, &UnauthenticatedError{Reason: "the Authorization header is not of the form 'Bearer TOKEN'"}
+			return nil, nil, &UnauthenticatedError{Reason: "the Authorization header is not of the form 'Bearer TOKEN'"}
 		}
 		return s.token(r, token)
 	}
 	have, err := r.Cookie(cookieName)
 	if err != nil {
-		return message.AnonymousIdentity(), nil
+		return message.AnonymousIdentity(), nil, nil
 	}
 	record, err := s.Sessions.Check(r.Context(), have.Value)
 	var bad *UnauthenticatedError
 	switch {
 	case errors.As(err, &bad):
-		return message.AnonymousIdentity(), nil
+		return message.AnonymousIdentity(), nil, nil
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	}
-	return &message.Identity{Subject: record.Subject, Name: record.Name}, nil
+	return &message.Identity{Subject: record.Subject, Name: record.Name}, credential(&s.Sessions.keeper, have.Value, record), nil
 }
 
-// token checks an API token within the limit on failures. One that is cached as good is not attempted but
-// known, so that a place where somebody else guesses does not lock out those who know.
-func (s *Service) token(r *http.Request, token string) (*message.Identity, error) {
-	from := placeOf(r.RemoteAddr)
-	if _, known := s.Tokens.known(token); !known {
-		if wait := s.failed.wait(from); wait > 0 {
-			return nil, &RateLimitedError{Wait: wait}
-		}
-	}
+// token checks an API token and limits only what failures are answered: a good token is let in from a
+// place, such as a proxy or an office, where others fail. Checking first costs an attacker's target
+// little, as what is not of the form of a token is refused by its checksum, and anything else is one hash
+// and one look-up by key within the bound of a token check: less than any request of a visitor costs,
+// which nothing limits either. Guessing 256 random bits is hopeless at any rate.
+func (s *Service) token(r *http.Request, token string) (*message.Identity, *Credential, error) {
 	record, err := s.Tokens.Check(r.Context(), token)
 	if err != nil {
-		var bad *UnauthenticatedError
-		if errors.As(err, &bad) {
-			s.failed.add(from)
-		}
-		return nil, err
+		return nil, nil, s.failure(r, err)
 	}
-	return &message.Identity{Subject: record.Subject, Name: record.Name, Token: true}, nil
+	return &message.Identity{Subject: record.Subject, Name: record.Name, Token: true}, credential(&s.Tokens.keeper, token, record), nil
+}
+
+func credential(k *keeper, secret string, r Record) *Credential {
+	return &Credential{keeper: k, secret: secret, id: r.ID, expires: r.Expires}
 }
 
 // bearer cuts the token out of an Authorization header; the scheme is case-insensitive.
@@ -81,18 +78,28 @@ func bearer(header string) (string, bool) {
 	return token, ok && strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-// Login exchanges a login code for a cookie, within the limit on failures of where the request is from.
-func (s *Service) Login(r *http.Request, code string) (*http.Cookie, error) {
+// failure counts a failed attempt where the request is from, and answers it: with the reason within the
+// limit on failures, with *[RateLimitedError] beyond. A check that could not be made is no attempt.
+func (s *Service) failure(r *http.Request, err error) error {
+	if !errors.As(err, new(*UnauthenticatedError)) {
+		return err
+	}
 	from := placeOf(r.RemoteAddr)
 	if wait := s.failed.wait(from); wait > 0 {
-		return nil, &RateLimitedError{Wait: wait}
+		return &RateLimitedError{Wait: wait}
 	}
+	s.failed.add(from)
+	return err
+}
+
+// Login exchanges a login code for a cookie. Like a token, a good code is let in from a place where others
+// fail; a code is looked for in this process's memory.
+func (s *Service) Login(r *http.Request, code string) (*http.Cookie, error) {
 	c, err := s.Sessions.Login(r.Context(), code, r.TLS != nil)
-	var bad *UnauthenticatedError
-	if errors.As(err, &bad) {
-		s.failed.add(from)
+	if err != nil {
+		return nil, s.failure(r, err)
 	}
-	return c, err
+	return c, nil
 }
 
 // Logout ends the session of a request and returns the cookie that makes the browser forget it.

@@ -25,7 +25,7 @@ func request(from string, headers ...string) *http.Request {
 // CR-2
 func TestARequestWithoutACredentialIsAnonymousAndNeverNobody(t *testing.T) {
 	s, _ := service(t)
-	id, err := s.Authenticate(request("192.0.2.1:1000"))
+	id, _, err := s.Authenticate(request("192.0.2.1:1000"))
 	if err != nil || id.Subject != message.SubjectAnonymous {
 		t.Fatalf("%+v, %v", id, err)
 	}
@@ -36,14 +36,14 @@ func TestTheBearerTokenSaysWhoCalls(t *testing.T) {
 	defer s.Close()
 	token, _ := issue(t, s, "bob")
 	for _, header := range []string{"Bearer " + token, "bearer " + token, "Bearer  " + token + " "} {
-		id, err := s.Authenticate(request("192.0.2.1:1000", "Authorization", header))
+		id, _, err := s.Authenticate(request("192.0.2.1:1000", "Authorization", header))
 		if err != nil || id.Subject != "bob" || !id.Token {
 			t.Errorf("%q: %+v, %v", header, id, err)
 		}
 	}
 	for _, header := range []string{token, "Basic " + token, "Bearer", "Bearer "} {
 		var bad *UnauthenticatedError
-		if _, err := s.Authenticate(request("192.0.2.1:1000", "Authorization", header)); !errors.As(err, &bad) {
+		if _, _, err := s.Authenticate(request("192.0.2.1:1000", "Authorization", header)); !errors.As(err, &bad) {
 			t.Errorf("%q: %v", header, err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestALoginCodeWorksOnceAndOpensASession(t *testing.T) {
 			t.Fatalf("the cookie: %v", cookie)
 		}
 		with := func() *http.Request { return request("192.0.2.1:1000", "Cookie", cookieName+"="+cookie.Value) }
-		id, err := s.Authenticate(with())
+		id, _, err := s.Authenticate(with())
 		if err != nil || id.Subject != "bob" || id.Name != "Bob" || id.Token {
 			t.Fatalf("%+v, %v", id, err)
 		}
@@ -73,7 +73,7 @@ func TestALoginCodeWorksOnceAndOpensASession(t *testing.T) {
 			t.Fatalf("the second use of a code: %v", err)
 		}
 		<-time.After(sessionFor + time.Second)
-		if id, err = s.Authenticate(with()); err != nil || !id.IsAnonymous() {
+		if id, _, err = s.Authenticate(with()); err != nil || !id.IsAnonymous() {
 			t.Fatalf("after a month: %+v, %v", id, err)
 		}
 	})
@@ -114,14 +114,14 @@ func TestALogoutEndsTheSessionOnTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	with := request("192.0.2.1:1000", "Cookie", cookieName+"="+cookie.Value)
-	if id, _ := s.Authenticate(with); id.IsAnonymous() {
+	if id, _, _ := s.Authenticate(with); id.IsAnonymous() {
 		t.Fatal("control: the session does not work")
 	}
 	gone, err := s.Logout(with)
 	if err != nil || gone.MaxAge >= 0 {
 		t.Fatalf("%v, %v", gone, err)
 	}
-	if id, err := s.Authenticate(with); err != nil || !id.IsAnonymous() {
+	if id, _, err := s.Authenticate(with); err != nil || !id.IsAnonymous() {
 		t.Fatalf("the old cookie still speaks as %+v, %v", id, err)
 	}
 }
@@ -150,10 +150,10 @@ func TestFailedAttemptsOfOnePlaceAreLimited(t *testing.T) {
 		defer s.Close()
 		token, _ := issue(t, s, "bob")
 		wrong := func(from string) error {
-			_, err := s.Authenticate(request(from, "Authorization", "Bearer "+newSecret(tokenPrefix)))
+			_, _, err := s.Authenticate(request(from, "Authorization", "Bearer "+newSecret(tokenPrefix)))
 			return err
 		}
-		if _, err := s.Authenticate(request("192.0.2.1:1", "Authorization", "Bearer "+token)); err != nil {
+		if _, _, err := s.Authenticate(request("192.0.2.1:1", "Authorization", "Bearer "+token)); err != nil {
 			t.Fatal(err)
 		}
 		for range failBurst {
@@ -169,7 +169,7 @@ func TestFailedAttemptsOfOnePlaceAreLimited(t *testing.T) {
 		if _, err := s.Login(request("192.0.2.1:3"), "code"); !errors.As(err, &limited) {
 			t.Fatalf("a login from there: %v", err)
 		}
-		if _, err := s.Authenticate(request("192.0.2.1:4", "Authorization", "Bearer "+token)); err != nil {
+		if _, _, err := s.Authenticate(request("192.0.2.1:4", "Authorization", "Bearer "+token)); err != nil {
 			t.Fatalf("a token that is known to be good is locked out: %v", err)
 		}
 		if err := wrong("192.0.2.2:1"); errors.As(err, &limited) {
@@ -185,15 +185,48 @@ func TestFailedAttemptsOfOnePlaceAreLimited(t *testing.T) {
 	})
 }
 
+// edge §2.6
+// Others behind the same address have used up its attempts: a token that was never seen before, and a
+// login code, are let in all the same, and what fails there is still limited.
+func TestAGoodCredentialIsLetInFromAPlaceWhereOthersFail(t *testing.T) {
+	s, _ := service(t)
+	defer s.Close()
+	token, _ := issue(t, s, "bob")
+	code, err := s.Sessions.NewCode("bob", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := func() error {
+		_, _, err := s.Authenticate(request("192.0.2.1:1", "Authorization", "Bearer "+newSecret(tokenPrefix)))
+		return err
+	}
+	for range failBurst + 1 {
+		err = wrong()
+	}
+	var limited *RateLimitedError
+	if !errors.As(err, &limited) {
+		t.Fatalf("control: the place is not limited: %v", err)
+	}
+	if id, _, err := s.Authenticate(request("192.0.2.1:2", "Authorization", "Bearer "+token)); err != nil || id.Subject != "bob" {
+		t.Fatalf("a good token: %v, %v", id, err)
+	}
+	if _, err := s.Login(request("192.0.2.1:3"), code); err != nil {
+		t.Fatalf("a good login code: %v", err)
+	}
+	if err := wrong(); !errors.As(err, &limited) {
+		t.Fatalf("a bad one afterwards: %v", err)
+	}
+}
+
 func TestAnOldCookieIsAVisitorAndNoAttack(t *testing.T) {
 	s, _ := service(t)
 	for range 3 * failBurst {
-		id, err := s.Authenticate(request("192.0.2.1:1", "Cookie", cookieName+"="+newSecret(sessionPrefix)))
+		id, _, err := s.Authenticate(request("192.0.2.1:1", "Cookie", cookieName+"="+newSecret(sessionPrefix)))
 		if err != nil || !id.IsAnonymous() {
 			t.Fatalf("%+v, %v", id, err)
 		}
 	}
-	if _, err := s.Authenticate(request("192.0.2.1:1", "Cookie", cookieName+"=garbage")); err != nil {
+	if _, _, err := s.Authenticate(request("192.0.2.1:1", "Cookie", cookieName+"=garbage")); err != nil {
 		t.Fatal(err)
 	}
 }

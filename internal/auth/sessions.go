@@ -110,7 +110,7 @@ func (s *Sessions) Login(ctx context.Context, text string, secure bool) (*http.C
 	return cookie(secret, int(sessionFor/time.Second), secure), nil
 }
 
-// Logout ends the session of a request, if it has one, and returns the cookie that makes the browser
+// Logout ends the session of a request, if it has one, with what is open in it, and returns the cookie that makes the browser
 // forget it.
 func (s *Sessions) Logout(ctx context.Context, r *http.Request) (*http.Cookie, error) {
 	gone := cookie("", -1, r.TLS != nil)
@@ -118,8 +118,9 @@ func (s *Sessions) Logout(ctx context.Context, r *http.Request) (*http.Cookie, e
 	if err != nil || !wellFormed(sessionPrefix, have.Value) {
 		return gone, nil
 	}
-	err = s.blobs.Delete(ctx, s.bucket, digestOf(have.Value).id())
-	s.forget()
+	id := digestOf(have.Value).id()
+	err = s.blobs.Delete(ctx, s.bucket, id)
+	s.end(id)
 	if err != nil {
 		return gone, &UnavailableError{What: "session", Err: err}
 	}

@@ -124,7 +124,7 @@ func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 	return list, nil
 }
 
-// Revoke ends a token for good; *[NotFoundError] when there is none with the id. Revoking twice is fine.
+// Revoke ends a token for good, and what is open with it; *[NotFoundError] when there is none with the id. Revoking twice is fine.
 func (t *Tokens) Revoke(ctx context.Context, id string) error {
 	r, err := t.read(ctx, id)
 	var absent *store.NotFoundError
@@ -139,11 +139,9 @@ func (t *Tokens) Revoke(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := t.blobs.Put(ctx, bucketTokens, id, text); err != nil {
-		return err
-	}
-	t.forget()
-	return nil
+	err = t.blobs.Put(ctx, bucketTokens, id, text)
+	t.end(id) // also after a failure, whose outcome may be unknown: one that is still good is let in again
+	return err
 }
 
 // Close stops stamping and waits for what is being written.

@@ -1,10 +1,12 @@
 package content
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/hub"
 )
@@ -48,28 +50,39 @@ func (u *Unreachable) Unwrap() error { return u.cause }
 // Timeout matches the classifiers of package net and os (RB-3).
 func (u *Unreachable) Timeout() bool { return true }
 
-// unreachable describes a lapse on one line, logs it and keeps it.
-func (s *Service) unreachable(path, target string, began int64, l *budget.Lapse) *Unreachable {
+// unreachable describes a lapse on one line, logs it and keeps it. An Admin of the root scope is told the
+// same. Anybody else is told of the reader and the target only how many requests they await: the list
+// names the paths that others are reading.
+func (s *Service) unreachable(ctx context.Context, path, target string, began int64, l *budget.Lapse) *Unreachable {
 	elapsed := time.Duration(s.mesh.Clock().Now() - began)
 	rec := Lapse{
 		At: time.Now().UTC(), Path: path, Target: target, What: whatConfig, Elapsed: elapsed, ElapsedMS: elapsed.Milliseconds(),
 		BudgetMS: s.mesh.Bounds().Own(budget.Read).Milliseconds(), Bound: l.Bound.String(), ClippedBy: l.By.String(), ReportedBy: l.ReportedBy,
-		Reader: readerSnapshot(s.reads), Clause: s.clause(target, l),
 	}
-	rec.Line = line(rec.What, rec.Target, elapsed, rec.Reader, rec.Clause)
+	told := rec
+	rec.Reader, told.Reader = readerSnapshot(s.reads)
+	rec.Clause, told.Clause = s.clause(target, l)
+	for _, r := range []*Lapse{&rec, &told} {
+		r.Line = line(r.What, r.Target, elapsed, r.Reader, r.Clause)
+	}
 	s.lapses.add(rec)
 	s.log.Warn("Content read timed out for "+hub.OneLine(path), "line", rec.Line, "path", path, "target", target, "elapsed_ms", rec.ElapsedMS,
 		"bound", rec.Bound, "clipped_by", rec.ClippedBy, "reported_by", rec.ReportedBy, "clause", rec.Clause, "process", s.mesh.ID())
-	return &Unreachable{Lapse: rec, cause: l}
+	if s.permit.Require(ctx, "", access.Administer) == nil {
+		told = rec
+	}
+	return &Unreachable{Lapse: told, cause: l}
 }
 
 // clause is what is known of the target: the owner's own words where it answered early, else what the
-// mesh hub of this process observes now (DG-3).
-func (s *Service) clause(target string, l *budget.Lapse) string {
+// mesh hub of this process observes now (DG-3): in full, and as anybody may know it.
+func (s *Service) clause(target string, l *budget.Lapse) (full, discreet string) {
 	if l.ReportedBy == budget.ByOwner && l.Clause != "" {
-		return hub.OneLine(l.Clause) + "; reported_by=owner"
+		said := hub.OneLine(l.Clause) + "; reported_by=owner"
+		return said, said
 	}
-	return hub.OneLine(s.mesh.Probe(target, s.reads).Clause())
+	p := s.mesh.Probe(target, s.reads)
+	return hub.OneLine(p.Clause()), hub.OneLine(p.Discreet().Clause())
 }
 
 // line is the diagnostic line (edge.md §1.5). Two log readers split on newlines: it never has one.
@@ -78,17 +91,20 @@ func line(what, target string, elapsed time.Duration, reader, clause string) str
 		what, target, elapsed.Seconds(), headline, reader, clause))
 }
 
-// readerSnapshot observes the hub that asked. Without one it says so; zeros are never made up (DG-2).
-func readerSnapshot(h *hub.Hub) (text string) {
+// readerSnapshot observes the hub that asked: in full, and as anybody may know it. Without one it says
+// so; zeros are never made up (DG-2).
+func readerSnapshot(h *hub.Hub) (full, discreet string) {
 	if h == nil {
-		return "no reader hub"
+		return "no reader hub", "no reader hub"
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			text = fmt.Sprintf("<diagnostics unavailable: %T>", r)
+			full = fmt.Sprintf("<diagnostics unavailable: %T>", r)
+			discreet = full
 		}
 	}()
-	return h.Snapshot().String()
+	s := h.Snapshot()
+	return s.String(), s.Discreet().String()
 }
 
 // lapses keeps the most recent ones.

@@ -62,6 +62,8 @@ func checkName(seg string) error {
 	return nil
 }
 
+func folderOf(file string) string { return path.Dir(file) }
+
 func lastSegment(file string) string { return path.Base(file) }
 
 // isNoFile tells whether an error means that no such file can exist: a segment is a file itself, or a

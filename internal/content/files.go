@@ -10,12 +10,12 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/nodehub"
+	"github.com/hubmesh/hubmesh/internal/store"
 )
 
 // maxEntries bounds a listing.
@@ -29,32 +29,8 @@ type Entry struct {
 	Modified time.Time
 }
 
-// ReadOnlyError refuses a write to a collection that takes none.
-type ReadOnlyError struct{ Collection string }
-
-func (e *ReadOnlyError) Error() string {
-	return fmt.Sprintf("collection '%s' takes no uploads", e.Collection)
-}
-
-// TooLargeError refuses a file.
-type TooLargeError struct{ Limit int64 }
-
-func (e *TooLargeError) Error() string { return fmt.Sprintf("a file may have %d bytes", e.Limit) }
-
-// FullError says that the disk is full: nothing was stored.
-type FullError struct{ Err error }
-
-func (e *FullError) Error() string {
-	return "the disk is full; free space and upload again, nothing was stored"
-}
-func (e *FullError) Unwrap() error { return e.Err }
-
-// NameError refuses a file name.
-type NameError struct{ Name string }
-
-func (e *NameError) Error() string { return fmt.Sprintf("'%s' is not a file name", e.Name) }
-
-// collection finds a collection of a node for a caller who holds need.
+// collection finds a collection of a node for a caller who holds need. A node without it is answered with
+// *CollectionError, which is only for who may read the node.
 func (s *Service) collection(ctx context.Context, at node.Path, name string, need access.Permission) (nodehub.Collection, error) {
 	if err := s.permit.Require(ctx, at, need); err != nil {
 		return nodehub.Collection{}, err
@@ -63,10 +39,35 @@ func (s *Service) collection(ctx context.Context, at node.Path, name string, nee
 	if err != nil {
 		return nodehub.Collection{}, err
 	}
-	if len(reply.Collections) == 0 || !reply.MayRead {
+	if !reply.MayRead {
 		return nodehub.Collection{}, &NotFoundError{}
 	}
+	if len(reply.Collections) == 0 {
+		return nodehub.Collection{}, &CollectionError{Node: at, Collection: name}
+	}
 	return reply.Collections[0], nil
+}
+
+// reach checks that the caller holds need where a file of an inherited collection lies: the files of the
+// nodes below the collection's owner lie in it under their own paths, and the way through the owner is
+// not to lead around what is decided at those nodes. A folder that no node can have is its parent's.
+func (s *Service) reach(ctx context.Context, c nodehub.Collection, dir string, need access.Permission) error {
+	if !c.IsInherited {
+		return nil
+	}
+	at := node.Path(c.Address)
+	for seg := range strings.SplitSeq(strings.Trim(dir, "/"), "/") {
+		next, err := at.Join(seg)
+		if err != nil {
+			break
+		}
+		at = next
+	}
+	err := s.permit.Require(ctx, at, need)
+	if errors.As(err, new(*store.NotFoundError)) {
+		return &NotFoundError{}
+	}
+	return err
 }
 
 // within is the place of a node's files in a collection that an ancestor owns.
@@ -75,54 +76,81 @@ func within(at node.Path, c nodehub.Collection, file string) string {
 	return strings.TrimSuffix(out, "/")
 }
 
-// Split finds the node that the segments of {node}/{collection}/{file} begin with, and the rest.
+// Split finds the node that the segments of {node}/{collection}/{file} begin with, and the rest. A node
+// that the caller may not read is passed over as if it were not there, so that what is refused and what
+// is absent are one answer. It fails with *NameError for what can be no path, whatever there is.
 func (s *Service) Split(ctx context.Context, segments []string) (at node.Path, collection, file string, err error) {
 	path, err := pathOf(segments)
 	if err != nil {
-		return "", "", "", &NotFoundError{}
+		return "", "", "", badName(strings.Join(segments, "/"), err)
 	}
-	_, res, err := s.locate(ctx, path, s.mesh.Clock().Now())
-	if err != nil {
-		return "", "", "", err
+	now := s.mesh.Clock().Now()
+	for look := path; !look.IsRoot(); look = at.Parent() {
+		_, res, err := s.locate(ctx, look, now)
+		if err != nil {
+			return "", "", "", err
+		}
+		at = res.Node
+		err = s.permit.Require(ctx, at, access.Read)
+		if errors.As(err, new(*store.NotFoundError)) {
+			continue
+		}
+		if err != nil {
+			return "", "", "", err
+		}
+		collection, file, ok := strings.Cut(strings.TrimPrefix(string(path), string(at)+"/"), "/")
+		if !ok || path == at {
+			break
+		}
+		return at, collection, file, nil
 	}
-	collection, file, ok := strings.Cut(res.Rest, "/")
-	if !ok {
-		return "", "", "", &NotFoundError{}
-	}
-	return res.Node, strings.ReplaceAll(collection, "~", "/"), file, nil
+	return "", "", "", &NotFoundError{}
 }
 
 // List lists a folder of a collection. A collection without files lists empty; a missing subfolder is
-// *NotFoundError.
+// *FolderError. Folders of nodes that the caller may not read are left out.
 func (s *Service) List(ctx context.Context, at node.Path, name, dir string) ([]Entry, error) {
 	c, err := s.collection(ctx, at, name, access.Read)
-	var none *NotFoundError
-	if errors.As(err, &none) && dir == "" {
-		return nil, nil // no collection yet: no files
+	none := &FolderError{Collection: name, Dir: dir}
+	if errors.As(err, new(*CollectionError)) {
+		if dir == "" {
+			return nil, nil // no collection yet: no files
+		}
+		return nil, none
 	}
 	if err != nil {
 		return nil, err
 	}
-	p, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, within(at, c, dir))
+	place := within(at, c, dir)
+	if err := s.reach(ctx, c, place, access.Read); err != nil {
+		if errors.As(err, new(*NotFoundError)) {
+			return nil, none // of a node that is not the caller's to know
+		}
+		return nil, err
+	}
+	p, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, place)
 	if err != nil {
-		return nil, &NotFoundError{}
+		return nil, none
 	}
 	f, err := s.root.Open(p)
 	if errors.Is(err, os.ErrNotExist) && dir == "" {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &NotFoundError{}
+		return nil, none
 	}
 	defer f.Close()
 	list, err := f.ReadDir(maxEntries)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, &NotFoundError{}
+		return nil, none
 	}
 	out := make([]Entry, 0, len(list))
 	for _, d := range list {
 		info, err := d.Info()
 		if err != nil || strings.HasPrefix(d.Name(), tempPrefix) || !(d.IsDir() || d.Type().IsRegular()) {
+			continue
+		}
+		if d.IsDir() && s.reach(ctx, c, path.Join(place, d.Name()), access.Read) != nil {
 			continue
 		}
 		e := Entry{Name: d.Name(), Dir: d.IsDir(), Modified: info.ModTime().UTC()}
@@ -151,9 +179,13 @@ const tempPrefix = "~upload-"
 // needs Update on the node.
 func (s *Service) Put(ctx context.Context, at node.Path, name, file string, body io.Reader) (created bool, size int64, err error) {
 	c, err := s.collection(ctx, at, name, access.Update)
-	if errors.As(err, new(*NotFoundError)) && name == defaultCollection {
+	if errors.As(err, new(*CollectionError)) && name == defaultCollection {
 		if err = s.owners.EnsureCollection(ctx, at, nodehub.Collection{Name: name, SourceType: "folder", IsStatic: true, IsEditable: true}); err == nil {
 			c, err = s.collection(ctx, at, name, access.Update)
+		}
+		var still *CollectionError
+		if errors.As(err, &still) {
+			still.Broken = true // there is a node in its place, which was not made here
 		}
 	}
 	if err != nil {
@@ -162,9 +194,13 @@ func (s *Service) Put(ctx context.Context, at node.Path, name, file string, body
 	if !c.IsEditable {
 		return false, 0, &ReadOnlyError{Collection: name}
 	}
-	p, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, within(at, c, file))
+	place := within(at, c, file)
+	if err := s.reach(ctx, c, folderOf(place), access.Update); err != nil {
+		return false, 0, err
+	}
+	p, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, place)
 	if err != nil || lastSegment(file) == "" || strings.HasPrefix(lastSegment(file), tempPrefix) {
-		return false, 0, &NameError{Name: file}
+		return false, 0, badName(file, err)
 	}
 	created, size, err = s.store(p, body)
 	if err == nil {
@@ -175,13 +211,16 @@ func (s *Service) Put(ctx context.Context, at node.Path, name, file string, body
 
 // store writes one file durably.
 func (s *Service) store(p string, body io.Reader) (created bool, size int64, err error) {
+	if info, err := s.root.Stat(p); err == nil && info.IsDir() {
+		return false, 0, &InTheWayError{Name: path.Base(p), Dir: true} // before the bytes are taken
+	}
 	if err := s.root.MkdirAll(path.Dir(p), 0o750); err != nil {
-		return false, 0, diskError(err)
+		return false, 0, placeError(p, false, err)
 	}
 	tmp := path.Join(path.Dir(p), tempPrefix+fmt.Sprintf("%x", time.Now().UnixNano())+"-"+path.Base(p))
 	f, err := s.root.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if err != nil {
-		return false, 0, diskError(err)
+		return false, 0, placeError(p, false, err)
 	}
 	defer func() {
 		if err != nil {
@@ -203,7 +242,7 @@ func (s *Service) store(p string, body io.Reader) (created bool, size int64, err
 	}
 	_, statErr := s.root.Stat(p)
 	if err = s.root.Rename(tmp, p); err != nil {
-		return false, 0, diskError(err)
+		return false, 0, placeError(p, true, err)
 	}
 	return errors.Is(statErr, os.ErrNotExist), size, nil
 }
@@ -217,7 +256,11 @@ func (s *Service) Delete(ctx context.Context, at node.Path, name, file string) e
 	if !c.IsEditable {
 		return &ReadOnlyError{Collection: name}
 	}
-	p, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, within(at, c, file))
+	place := within(at, c, file)
+	if err := s.reach(ctx, c, folderOf(place), access.Update); err != nil {
+		return err
+	}
+	p, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, place)
 	if err != nil {
 		return &NotFoundError{}
 	}
@@ -261,7 +304,7 @@ func (s *Service) CopyIn(ctx context.Context, owner node.Path, name string, src 
 func (s *Service) copyOne(owner node.Path, name string, src fs.FS, file string) (copied bool, err error) {
 	p, err := diskPath(owner, name, "", file)
 	if err != nil {
-		return false, &NameError{Name: file}
+		return false, badName(file, err)
 	}
 	f, err := src.Open(file)
 	if err != nil {
@@ -277,12 +320,4 @@ func (s *Service) copyOne(owner node.Path, name string, src fs.FS, file string) 
 	}
 	_, _, err = s.store(p, f)
 	return err == nil, err
-}
-
-// diskError names a full disk.
-func diskError(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return &FullError{Err: err}
-	}
-	return err
 }

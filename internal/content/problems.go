@@ -15,6 +15,28 @@ func (e *TooLargeError) ProblemCode() string { return "too_large" }
 func (e *FullError) ProblemCode() string { return "storage_full" }
 
 // ProblemCode is the code of the error table.
+func (e *CollectionError) ProblemCode() string {
+	if e.Broken {
+		return "bad_request"
+	}
+	return "not_found"
+}
+
+// ProblemMembers are further members of the problem.
+func (e *CollectionError) ProblemMembers() map[string]any {
+	return map[string]any{"collection": e.Collection}
+}
+
+// ProblemCode is the code of the error table.
+func (e *FolderError) ProblemCode() string { return "not_found" }
+
+// ProblemMembers are further members of the problem.
+func (e *FolderError) ProblemMembers() map[string]any { return map[string]any{"dir": e.Dir} }
+
+// ProblemCode is the code of the error table.
+func (e *InTheWayError) ProblemCode() string { return "exists" }
+
+// ProblemCode is the code of the error table.
 func (e *NameError) ProblemCode() string { return "invalid_path" }
 
 // ProblemCode is the code of the error table.

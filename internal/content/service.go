@@ -137,7 +137,7 @@ func (s *Service) Read(ctx context.Context, segments []string) (*File, error) {
 	names, rest := candidates(res.Rest)
 	reply, err := s.owners.Collections(ctx, res.Node, names...)
 	if err != nil {
-		return nil, s.explain(string(path), string(res.Node), now, err)
+		return nil, s.explain(ctx, string(path), string(res.Node), now, err)
 	}
 	if !reply.MayRead {
 		return nil, &NotFoundError{}
@@ -146,9 +146,12 @@ func (s *Service) Read(ctx context.Context, segments []string) (*File, error) {
 	if !ok || !c.IsStatic {
 		return nil, &NotFoundError{}
 	}
+	if err := s.reach(ctx, c, folderOf(file), access.Read); err != nil {
+		return nil, err
+	}
 	f, err := s.openFile(ctx, b, c, file)
 	if err != nil {
-		return nil, s.explain(string(path), string(res.Node), now, err)
+		return nil, s.explain(ctx, string(path), string(res.Node), now, err)
 	}
 	return f, nil
 }
@@ -161,7 +164,7 @@ func (s *Service) locate(ctx context.Context, path node.Path, now int64) (budget
 	}
 	res, err := s.resolve(budget.With(ctx, b), path, b)
 	if err != nil {
-		err = s.explain(string(path), string(path), now, err)
+		err = s.explain(ctx, string(path), string(path), now, err)
 	}
 	return b, res, err
 }
@@ -272,10 +275,10 @@ func (s *Service) openFile(ctx context.Context, b budget.Budget, c nodehub.Colle
 
 // explain turns why no verdict was reached into the error for the reader. A lapse becomes *Unreachable;
 // a refusal is indistinguishable from absence.
-func (s *Service) explain(path, target string, began int64, err error) error {
+func (s *Service) explain(ctx context.Context, path, target string, began int64, err error) error {
 	var lapse *budget.Lapse
 	if errors.As(err, &lapse) {
-		return s.unreachable(path, target, began, lapse)
+		return s.unreachable(ctx, path, target, began, lapse)
 	}
 	var missing *store.NotFoundError
 	var denied *access.DeniedError

@@ -135,7 +135,10 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, v any) error {
 
 // readNode reads a node for path. What contradicts the path is refused.
 func (s *Server) readNode(text []byte, path node.Path) (node.Node, error) {
-	n, _, err := node.Decode(text, s.limits.Node)
+	n, unknown, err := node.Decode(text, s.limits.Node)
+	if err == nil {
+		err = unknownMember(unknown)
+	}
 	if err != nil {
 		return node.Node{}, err
 	}
@@ -149,6 +152,17 @@ func (s *Server) readNode(text []byte, path node.Path) (node.Node, error) {
 		n.Path = path
 	}
 	return written(n), nil
+}
+
+// unknownMember refuses the first member that nodes do not have: a mistyped "contnet" would otherwise empty
+// the content. "$type" says only that the object is a node.
+func unknownMember(names []string) error {
+	for _, name := range names {
+		if name != "$type" {
+			return &node.FieldError{Field: name, Reason: "nodes have no such field", Unknown: true}
+		}
+	}
+	return nil
 }
 
 // written keeps what a caller may write: a request never names its own author, version or time

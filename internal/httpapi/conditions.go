@@ -45,8 +45,10 @@ func condition(r *http.Request) (Condition, error) {
 	switch {
 	case len(match) == 0:
 		return Condition{}, nil
-	case len(match) > 1 || match[0] == "*":
-		return Condition{}, problem("bad_request", `If-Match of a write is one tag, such as "7"`).with("field", "If-Match")
+	case len(match) == 1 && match[0] == "*":
+		return Condition{Present: true}, nil
+	case len(match) > 1:
+		return Condition{}, problem("bad_request", `If-Match of a write is one tag, such as "7", or *`).with("field", "If-Match")
 	}
 	version, err := strconv.ParseInt(strings.Trim(match[0], `"`), 10, 64)
 	if err != nil || version <= 0 || etag(version) != match[0] {
@@ -63,6 +65,8 @@ func unmet(cond Condition, err error) error {
 	p := problemOf(err)
 	switch {
 	case p.Code == "conflict":
+	case p.Code == "not_found" && !cond.Absent: // RFC 9110 §13.1.1: If-Match never holds where nothing is
+		p = problem("stale", "If-Match names a node, and there is none, or it is not yours to read")
 	case p.Code == "exists" && cond.Absent:
 		p = p.with("actual", p.Members["version"])
 	default:

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -80,10 +81,31 @@ func (s *Server) getContent(w http.ResponseWriter, r *http.Request) error {
 		h.Set("ETag", `"`+base64.StdEncoding.EncodeToString(sum[:])+`"`)
 		body = bytes.NewReader(text.Bytes())
 	}
-	out := &contentWriter{ResponseWriter: w, rc: http.NewResponseController(w), wait: s.bounds.Own(budget.ContentIO)}
-	http.ServeContent(out, r, file.Name, file.Modified, body)
+	out := &contentWriter{ResponseWriter: w, rc: http.NewResponseController(w), wait: s.bounds.Own(budget.ContentIO), size: file.Size}
+	http.ServeContent(out, withoutNothing(r), file.Name, file.Modified, body)
 	out.deadline(time.Time{})
 	return nil
+}
+
+// emptySuffix is a range of the last 0 bytes.
+var emptySuffix = regexp.MustCompile(`([=,])([ \t]*)-[ \t]*0+[ \t]*(,|$)`)
+
+// withoutNothing returns the request with its ranges of the last 0 bytes put beyond the end of every file:
+// they can not be satisfied (RFC 9110 §14.1.2), while the standard library answers them with a part
+// that ends before it begins.
+func withoutNothing(r *http.Request) *http.Request {
+	ranges := r.Header.Get("Range")
+	beyond := ranges
+	for was := ""; was != beyond; { // neighbours share their comma
+		was, beyond = beyond, emptySuffix.ReplaceAllString(beyond, "${1}${2}9223372036854775807-${3}")
+	}
+	if beyond == ranges {
+		return r
+	}
+	q := *r
+	q.Header = r.Header.Clone()
+	q.Header.Set("Range", beyond)
+	return &q
 }
 
 // contentPolicy keeps uploaded markup from acting as a page of this server.
@@ -101,6 +123,7 @@ type contentWriter struct {
 	http.ResponseWriter
 	rc       *http.ResponseController
 	wait     time.Duration
+	size     int64 // of the file
 	replaced bool
 }
 
@@ -111,6 +134,9 @@ func (w *contentWriter) WriteHeader(status int) {
 	}
 	w.replaced = true
 	size := w.Header().Get("Content-Range")
+	if size == "" { // of a header that is no list of ranges
+		size = fmt.Sprintf("bytes */%d", w.size)
+	}
 	problem("range_not_satisfiable", "the range is outside of the file").writeWith(w.ResponseWriter, "Content-Range", size)
 }
 

@@ -173,3 +173,15 @@ func TestFilesAreListedWrittenAndRemoved(t *testing.T) {
 		}
 	})
 }
+
+// edge §1.2
+// Whatever node was found nearest, a change of a file that is refused or not there does not name it.
+func TestARefusedChangeOfAFileNamesNoNode(t *testing.T) {
+	m := newMesh()
+	m.fail = &store.NotFoundError{Path: "acme/nearest"}
+	_, base := serve(t, m)
+	runAll(t, base, []scenario{
+		{"upload", "PUT", "/api/files/acme/nearest/content/a.txt", nil, "text", 404, []string{"not_found", "!nearest"}},
+		{"delete", "DELETE", "/api/files/acme/nearest/content/a.txt", nil, "", 404, []string{"not_found", "!nearest"}},
+	})
+}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"sort"
 	"strings"
@@ -28,7 +29,7 @@ func (s *Server) routes() http.Handler {
 	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		problem("not_found", "there is no such route").write(w)
 	})
-	for _, prefix := range []string{"/api/", "/static/"} {
+	for _, prefix := range []string{"/api/", "/static/", "/debug/"} {
 		mux.Handle(prefix, nothing)
 	}
 	return mux
@@ -85,11 +86,15 @@ func (e *endpoint) serve(w *recorder, r *http.Request) error {
 		return err
 	}
 	if !op.open {
-		id, err := e.s.caller(r, op)
+		id, credential, err := e.s.caller(r, op)
 		if err != nil {
 			return err
 		}
-		r = r.WithContext(message.WithIdentity(r.Context(), id))
+		ctx := r.Context()
+		if credential != nil {
+			ctx = context.WithValue(ctx, credentialKey{}, credential)
+		}
+		r = r.WithContext(message.WithIdentity(ctx, id))
 	}
 	if op.needs != nil && !op.needs(&e.s.Services) {
 		return problem("unavailable", "this process does not serve this route")
@@ -104,18 +109,30 @@ func (e *endpoint) serve(w *recorder, r *http.Request) error {
 
 // caller finds out who calls, once (CR-2). On the content route a credential that is not good makes the
 // caller Anonymous: 401 is never produced there (edge.md §1.2).
-func (s *Server) caller(r *http.Request, op *operation) (*message.Identity, error) {
+func (s *Server) caller(r *http.Request, op *operation) (*message.Identity, Credential, error) {
 	if s.Caller == nil {
-		return message.AnonymousIdentity(), nil
+		return message.AnonymousIdentity(), nil, nil
 	}
-	id, err := s.Caller.Authenticate(r)
+	id, credential, err := s.Caller.Authenticate(r)
 	switch {
 	case err == nil && id == nil:
-		return message.AnonymousIdentity(), nil
+		return message.AnonymousIdentity(), nil, nil
 	case err != nil && op.degrades && problemOf(err).Code == "unauthenticated":
-		return message.AnonymousIdentity(), nil
+		return message.AnonymousIdentity(), nil, nil
 	}
-	return id, err
+	return id, credential, err
+}
+
+// credentialKey is where the credential of a request stands in its context.
+type credentialKey struct{}
+
+// followed returns a channel that is closed once the credential that ctx carries does not count any more;
+// without one it never is.
+func followed(ctx context.Context) (over <-chan struct{}, release func(), err error) {
+	if c, ok := ctx.Value(credentialKey{}).(Credential); ok {
+		return c.Follow(ctx)
+	}
+	return nil, func() {}, nil
 }
 
 func (s *Server) requireAdmin(r *http.Request) error {

@@ -30,6 +30,7 @@ type mesh struct {
 	feed  chan Frame // what a watch emits after its first frame
 	whole chan struct{}
 	calls []string
+	pass  *pass // of those with a token; nil is one without an end
 }
 
 func newMesh(nodes ...node.Node) *mesh {
@@ -102,6 +103,8 @@ func (m *mesh) Put(ctx context.Context, n node.Node, cond Condition) (node.Node,
 	switch {
 	case ok && cond.Absent:
 		return node.Node{}, false, &store.ExistsError{Path: n.Path, Version: old.Version}
+	case !ok && (cond.Present || cond.Version != 0):
+		return node.Node{}, false, &store.NotFoundError{Path: n.Path}
 	case cond.Version != 0 && cond.Version != old.Version:
 		return node.Node{}, false, &store.ConflictError{Path: n.Path, Expected: cond.Version, Actual: old.Version}
 	}
@@ -344,17 +347,39 @@ func (m *mesh) IsAdmin(ctx context.Context) (bool, error) {
 }
 
 // Authenticate takes the name of the subject for its token.
-func (m *mesh) Authenticate(r *http.Request) (*message.Identity, error) {
+func (m *mesh) Authenticate(r *http.Request) (*message.Identity, Credential, error) {
 	subject, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
 	case subject == "wrong":
-		return nil, problem("unauthenticated", "this token is not known")
+		return nil, nil, problem("unauthenticated", "this token is not known")
 	case subject == "away":
-		return nil, problem("unavailable", "the token could not be checked; keep it and try again")
+		return nil, nil, problem("unavailable", "the token could not be checked; keep it and try again")
 	case ok:
-		return &message.Identity{Subject: subject}, nil
+		return &message.Identity{Subject: subject}, m.credential(), nil
 	}
-	return message.AnonymousIdentity(), nil
+	return message.AnonymousIdentity(), nil, nil
+}
+
+// pass is a credential that a test ends.
+type pass struct {
+	over     chan struct{}
+	refused  error
+	followed chan struct{} // a place for each follower that has not let go
+}
+
+func (p *pass) Follow(context.Context) (<-chan struct{}, func(), error) {
+	if p.refused != nil {
+		return nil, nil, p.refused
+	}
+	p.followed <- struct{}{}
+	return p.over, func() { <-p.followed }, nil
+}
+
+func (m *mesh) credential() Credential {
+	if m.pass == nil {
+		return nil
+	}
+	return m.pass
 }
 
 func (m *mesh) Login(_ *http.Request, code string) (*http.Cookie, error) {

@@ -31,6 +31,9 @@ func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
 	}
 	entries, err := s.Files.List(r.Context(), path, collection, dir)
 	if err != nil {
+		if told(err) {
+			return err
+		}
 		return missing(path, err)
 	}
 	if entries == nil {
@@ -50,6 +53,21 @@ func relative(text string) bool {
 	}
 	_, err := segments(&http.Request{URL: &url.URL{Path: text, RawPath: strings.Join(escaped, "/")}}, "")
 	return err == nil
+}
+
+// told tells whether an error names what is missing, such as a folder, to a caller who may read the node.
+func told(err error) bool {
+	p := problemOf(err)
+	return p.Code == "not_found" && len(p.Members) > 0
+}
+
+// missingFile makes the answer to a change of a file that is not there, or not the caller's to know of,
+// say nothing of the node that was found nearest to it.
+func missingFile(err error) error {
+	if p := problemOf(err); p.Code == "not_found" && !told(err) {
+		return problem("not_found", "there is no such node or file, or it is not yours to read")
+	}
+	return err
 }
 
 // fileSegments reads {node}/{collection}/{file}.
@@ -76,7 +94,7 @@ func (s *Server) putFile(w http.ResponseWriter, r *http.Request) error {
 	at, size, created, err := s.Files.Write(r.Context(), parts, reader)
 	reader.deadline(time.Time{})
 	if err != nil {
-		return err
+		return missingFile(err)
 	}
 	status := http.StatusOK
 	if created {
@@ -92,7 +110,7 @@ func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := s.Files.Remove(r.Context(), parts); err != nil {
-		return err
+		return missingFile(err)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil

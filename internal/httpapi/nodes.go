@@ -83,11 +83,17 @@ func (s *Server) createNodes(w http.ResponseWriter, r *http.Request) error {
 	if err := s.decode(w, r, &list); err != nil {
 		return err
 	}
+	if list.Nodes == nil {
+		return problem("bad_request", "nodes is the list of the nodes to create").with("field", "nodes")
+	}
 	results := make([]outcome, len(list.Nodes))
 	var nodes []node.Node
 	var places []int // of nodes in results
 	for i, text := range list.Nodes {
-		n, _, err := node.Decode(text, s.limits.Node)
+		n, unknown, err := node.Decode(text, s.limits.Node)
+		if err == nil {
+			err = unknownMember(unknown)
+		}
 		if err == nil && n.Path == "" {
 			err = &node.FieldError{Field: "path", Reason: "it is needed here"}
 		}

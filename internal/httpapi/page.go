@@ -14,6 +14,7 @@ import (
 // page is the built page: its files, read once.
 type page struct {
 	files map[string]asset
+	icon  asset // for whoever asks for it before, or without, the page that names it
 }
 
 // asset is one file that never changes while the program runs.
@@ -42,8 +43,8 @@ const (
 	cacheAsk     = "no-cache"
 )
 
-func loadPage(files fs.FS) (*page, error) {
-	p := &page{files: map[string]asset{}}
+func loadPage(files fs.FS, icon asset) (*page, error) {
+	p := &page{files: map[string]asset{}, icon: icon}
 	if files == nil {
 		return p, nil
 	}
@@ -56,6 +57,9 @@ func loadPage(files fs.FS) (*page, error) {
 			return err
 		}
 		p.files[name] = newAsset(name, text)
+		if base := path.Base(name); strings.HasPrefix(base, "favicon") && path.Ext(base) == ".svg" {
+			p.icon = p.files[name]
+		}
 		return nil
 	})
 	return p, err
@@ -69,6 +73,14 @@ const hashed = "_app/"
 // what the path means.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) error {
 	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
+	switch name { // what is asked for at every host, and is no node
+	case "robots.txt":
+		newAsset(name, []byte("User-agent: *\nDisallow: /\n")).serve(w, r, cacheAsk)
+		return nil
+	case "favicon.ico":
+		s.page.icon.serve(w, r, cacheAsk)
+		return nil
+	}
 	w.Header().Set("Content-Security-Policy", pagePolicy)
 	if file, ok := s.page.files[name]; ok && name != "index.html" {
 		cache := cacheAsk

@@ -16,8 +16,9 @@ type Problem struct {
 	Members map[string]any // further members
 }
 
-// problemType is what the type of a problem begins with; the code is the anchor.
-const problemType = "/Guide/errors#"
+// problemType is what the type of a problem begins with; the code is the anchor. The page is open, as whoever
+// may read nothing gets problems too.
+const problemType = errorsPath + "#"
 
 // retryDefault is Retry-After where an error does not say.
 const retryDefault = 5 * time.Second

@@ -32,7 +32,7 @@ func schemas() object {
 		return all
 	}
 	node := shape(nil, everything())
-	node["description"] = "Empty fields are left out. In a request the version, the stamps and what is not known are ignored."
+	node["description"] = "Empty fields are left out. In a request the version and the stamps are ignored; what is not known is refused."
 	patch := shape(nil, writable)
 	patch["description"] = "An RFC 7396 merge patch: null empties a field, objects merge."
 	return object{

@@ -66,6 +66,7 @@ type Server struct {
 	metrics  *metrics
 	icons    *icons
 	page     *page
+	help     asset         // the page of errors
 	document []byte        // OpenAPI
 	requests atomic.Uint64 // numbers requests, for the log
 
@@ -97,7 +98,10 @@ func New(c Config) (*Server, error) {
 	if s.icons, err = loadIcons(); err != nil {
 		return nil, err
 	}
-	if s.page, err = loadPage(c.Page); err != nil {
+	if s.help, err = loadErrors(); err != nil {
+		return nil, err
+	}
+	if s.page, err = loadPage(c.Page, s.icons.plain); err != nil {
 		return nil, err
 	}
 	if s.document, err = json.MarshalIndent(document(c.Version), "", " "); err != nil {

@@ -20,6 +20,7 @@ import (
 type Condition struct {
 	Version int64 // the version that must be stored (If-Match); 0 is none
 	Absent  bool  // there must be no node (If-None-Match: *)
+	Present bool  // there must be a node (If-Match: *)
 }
 
 // Nodes reads and writes one node.
@@ -148,9 +149,16 @@ type Rights interface {
 	IsAdmin(ctx context.Context) (bool, error)
 }
 
-// Caller finds out who sent a request: never nil without an error (CR-2).
+// Caller finds out who sent a request: never nil without an error (CR-2), and with which credential,
+// which is nil for a visitor without one.
 type Caller interface {
-	Authenticate(r *http.Request) (*message.Identity, error)
+	Authenticate(r *http.Request) (*message.Identity, Credential, error)
+}
+
+// Credential is what a request was let in with. Over is closed as soon as it does not count any more:
+// revoked, logged out or expired. Follow fails when it does not by now. Release is called once.
+type Credential interface {
+	Follow(ctx context.Context) (over <-chan struct{}, release func(), err error)
 }
 
 // Sessions turns login codes into cookies.

@@ -91,6 +91,11 @@ func (s *Server) openStream(w http.ResponseWriter, r *http.Request, subs []subsc
 	}
 	s.streamsEnd.Add(1)
 	defer s.streamsEnd.Done()
+	over, release, err := followed(r.Context())
+	if err != nil {
+		return err
+	}
+	defer release()
 	s.metrics.streams.Inc()
 	defer s.metrics.streams.Dec()
 
@@ -119,11 +124,16 @@ func (s *Server) openStream(w http.ResponseWriter, r *http.Request, subs []subsc
 	if lazy {
 		select {
 		case ev := <-events:
+			if closedBy(over) {
+				return credentialOver
+			}
 			if err := e.start(ev); err != nil {
 				return nil // the client has gone
 			}
 		case end := <-ends:
 			return end.err
+		case <-over:
+			return credentialOver
 		case <-s.closing:
 			return problem("shutting_down", "the server is going down")
 		case <-ctx.Done():
@@ -132,7 +142,7 @@ func (s *Server) openStream(w http.ResponseWriter, r *http.Request, subs []subsc
 	} else if e.begin() != nil {
 		return nil
 	}
-	s.pump(ctx, e, events, ends, len(subs), closed)
+	s.pump(ctx, e, events, ends, over, len(subs), closed)
 	return nil
 }
 
@@ -144,8 +154,12 @@ func (e *eventWriter) start(first event) error {
 	return e.event(first)
 }
 
-// pump writes what comes until the stream is over.
-func (s *Server) pump(ctx context.Context, e *eventWriter, events <-chan event, ends <-chan ended, open int, closed func(ended) event) {
+// credentialOver ends what is open with a credential that does not count any more.
+var credentialOver = problem("unauthenticated", "the token or session that this was opened with was revoked, logged out or has expired; sign in again")
+
+// pump writes what comes until the stream is over. Nothing is delivered once the credential counts no
+// more (edge.md AC-R1).
+func (s *Server) pump(ctx context.Context, e *eventWriter, events <-chan event, ends <-chan ended, over <-chan struct{}, open int, closed func(ended) event) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	defer e.rc.SetWriteDeadline(time.Time{}) //nolint:errcheck // the connection goes on, if it can
@@ -153,9 +167,14 @@ func (s *Server) pump(ctx context.Context, e *eventWriter, events <-chan event, 
 		var err error
 		select {
 		case ev := <-events:
-			if ev.name != "" {
+			switch {
+			case closedBy(over): // it came first, or might have
+				err, open = e.event(lastEvent(credentialOver)), 0
+			case ev.name != "":
 				err = e.event(ev)
 			}
+		case <-over:
+			err, open = e.event(lastEvent(credentialOver)), 0
 		case end := <-ends:
 			open--
 			if p := problemOf(end.err); p.Code == "internal" {
@@ -173,6 +192,15 @@ func (s *Server) pump(ctx context.Context, e *eventWriter, events <-chan event, 
 		if err != nil {
 			return // the client has gone, or reads too slowly
 		}
+	}
+}
+
+func closedBy(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -238,7 +238,7 @@ func (m *Mesh) lapsed(d *Delivery, started bool) error {
 	case probe.Found:
 		l.Progress = budget.NotStarted
 	}
-	l.Clause = probe.Clause()
+	l.Clause = probe.Discreet().Clause() // the caller may be anybody
 	return l
 }
 

@@ -24,6 +24,15 @@ type Snapshot struct {
 	InitError error
 	TimedOut  bool // quiescing ran into its bound
 	Forced    bool // torn down by the watchdog
+
+	discreet bool
+}
+
+// Discreet is the snapshot as it may be shown to whoever is no administrator: on its line the requests
+// that the hub awaits are counted and not listed, as they are other callers' too and name their paths.
+func (s Snapshot) Discreet() Snapshot {
+	s.discreet = true
+	return s
 }
 
 // PendingAsk is one request that the hub awaits.
@@ -75,22 +84,30 @@ func (s Snapshot) String() string {
 	if s.Gates != "" {
 		fmt.Fprintf(&b, " Gates(%s)", OneLine(s.Gates))
 	}
-	fmt.Fprintf(&b, " PendingCallbacks=%d[", len(s.Pending))
+	fmt.Fprintf(&b, " PendingCallbacks=%d", len(s.Pending))
+	if !s.discreet {
+		s.listPending(&b)
+	}
+	if s.InitError != nil {
+		fmt.Fprintf(&b, " InitializationError(%s)", OneLine(s.InitError.Error()))
+	}
+	return b.String()
+}
+
+// listPending names the first of the requests that the hub awaits.
+func (s Snapshot) listPending(b *strings.Builder) {
+	b.WriteByte('[')
 	for i, p := range s.Pending {
 		if i == 8 {
-			fmt.Fprintf(&b, " … %d more", len(s.Pending)-i)
+			fmt.Fprintf(b, " … %d more", len(s.Pending)-i)
 			break
 		}
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		fmt.Fprintf(&b, "%s=%s@%s(%dms)", p.ID, OneLine(p.Type), OneLine(p.Target), p.Age.Milliseconds())
+		fmt.Fprintf(b, "%s=%s@%s(%dms)", p.ID, OneLine(p.Type), OneLine(p.Target), p.Age.Milliseconds())
 	}
 	b.WriteByte(']')
-	if s.InitError != nil {
-		fmt.Fprintf(&b, " InitializationError(%s)", OneLine(s.InitError.Error()))
-	}
-	return b.String()
 }
 
 // OneLine keeps a text on one physical line: two log readers split on newlines.
@@ -143,6 +160,12 @@ func (m *Mesh) Probe(path string, reader *Hub) (p Probe) {
 		return p
 	}
 	return Probe{Found: true, Self: h == reader, Snapshot: h.Snapshot()}
+}
+
+// Discreet is the probe with a discreet snapshot.
+func (p Probe) Discreet() Probe {
+	p.Snapshot = p.Snapshot.Discreet()
+	return p
 }
 
 // Clause is the target clause of a diagnosis (edge.md DG-4, DG-5): only what was observed.

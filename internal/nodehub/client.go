@@ -29,7 +29,15 @@ func (s *Service) Client() *Client { return &Client{s} }
 
 // ask puts a request to the hub of a node in the name of a process hub. A hub that is on its way down
 // has done nothing with it, so the next one is asked once it is gone.
+//
+// Whoever is denied to read the node is answered as if there were none, at once and without starting a
+// hub: a denial is a fold over the assignments and needs no row, and waiting for a slow start would tell
+// that there is something to start. A grant says nothing here: the owner's answer stays the check.
 func ask[Req, Resp any](ctx context.Context, s *Service, from *hub.Hub, t *hub.Type[Req, Resp], path node.Path, r Req, w budget.Bound) (Resp, error) {
+	if message.IdentityFrom(ctx) != nil && s.MayRead(ctx, path) == access.Denied {
+		var none Resp
+		return none, &store.NotFoundError{Path: path}
+	}
 	for attempt := 0; ; attempt++ {
 		resp, err := t.AskFrom(ctx, from, string(path), r, w)
 		var f *message.Failure
@@ -105,7 +113,7 @@ func (c *Client) Put(ctx context.Context, n node.Node, cond Condition) (got node
 		if !notFound(err) {
 			return node.Node{}, false, err
 		}
-		if cond.Version != 0 {
+		if cond.Version != 0 || cond.Present {
 			return node.Node{}, false, err
 		}
 		got, err = c.Create(ctx, n)

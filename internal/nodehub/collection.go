@@ -2,6 +2,7 @@ package nodehub
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/hubmesh/hubmesh/internal/access"
@@ -77,6 +78,22 @@ func (c *collections) apply(n node.Node, version int64, deleted bool) {
 	if old, ok := c.of[owner][e.Name]; !ok || old.version < version {
 		c.of[owner][e.Name] = e
 	}
+}
+
+// checkCollection refuses a node in the place of a collection's configuration that configures none: it
+// would only make the collection vanish.
+func checkCollection(n node.Node) error {
+	if _, ok := collectionOwner(n.Path); !ok {
+		return nil
+	}
+	if n.NodeType != TypeCollection {
+		return &RuleError{Path: n.Path, Reason: fmt.Sprintf("only nodes of type %s stand in %s, not '%s'", TypeCollection, CollectionSegment, n.NodeType)}
+	}
+	var c Collection
+	if err := n.Content.Decode(&c); err != nil {
+		return &RuleError{Path: n.Path, Reason: fmt.Sprintf("its content is no collection: %v", err)}
+	}
+	return nil
 }
 
 // find returns the collection of a node by name: its own, or the nearest inherited one above.

@@ -9,6 +9,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/hub"
 	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/nodehub"
 	"github.com/hubmesh/hubmesh/internal/query"
 	"github.com/hubmesh/hubmesh/internal/store"
 )
@@ -16,9 +17,10 @@ import (
 // edge §2.5
 func TestWhatACallerMayNotReadIsAbsentFromListingsAndQueries(t *testing.T) {
 	r := newRig(t)
-	for _, p := range []string{"acme/open", "acme/open/a", "acme/shut", "acme/shut/a", "acme/shut/deep/b", "acme/_Content/content"} {
+	for _, p := range []string{"acme/open", "acme/open/a", "acme/shut", "acme/shut/a", "acme/shut/deep/b"} {
 		r.create(p, "", `{"x":1}`)
 	}
+	r.create("acme/_Content/content", nodehub.TypeCollection, `{"sourceType":"folder"}`)
 	if err := r.c.Grant(r.root, "acme/open", "bob", "Viewer"); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ type Condition struct {
 	Version int64
 	// Absent demands that there is no node (If-None-Match: *).
 	Absent bool
+	// Present demands that there is a node, of whatever version (If-Match: *).
+	Present bool
 }
 
 type (

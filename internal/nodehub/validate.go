@@ -80,7 +80,14 @@ func (s *Service) validate(ctx context.Context, n node.Node, before *node.Node) 
 	if err := n.Check(s.limits); err != nil {
 		return err
 	}
+	if n.State == node.StateDeleted && (before == nil || before.State != node.StateDeleted) {
+		// It is the mark of a tombstone: a deletion asks for Delete, frees the path and keeps the history.
+		return &node.FieldError{Field: "state", Reason: "a node is not written as Deleted: delete it (DELETE)"}
+	}
 	if before != nil {
+		if n.NodeType == "" && n.Content.IsZero() && !(before.NodeType == "" && before.Content.IsZero()) {
+			return &RuleError{Path: n.Path, Reason: "a node needs a nodeType or a content; this would leave it without either"}
+		}
 		if n.NodeType != before.NodeType {
 			if _, kind, ok := n.Path.Satellite(); ok && kind == "_Access" {
 				return &RuleError{Path: n.Path, Reason: "only nodes of type AccessAssignment stand in _Access"}
@@ -89,6 +96,9 @@ func (s *Service) validate(ctx context.Context, n node.Node, before *node.Node) 
 		if n.IsSatellite() != before.IsSatellite() || (n.IsSatellite() && n.MainNode != before.MainNode) {
 			return &RuleError{Path: n.Path, Reason: fmt.Sprintf("its main node is '%s' and does not change", before.MainNode)}
 		}
+	}
+	if err := checkCollection(n); err != nil {
+		return err
 	}
 	if v := s.check[n.NodeType]; v != nil {
 		if err := v(ctx, before, n); err != nil {

@@ -18,6 +18,10 @@ import (
 // maxWaiting bounds the deliveries that wait for one activation; more are refused.
 const maxWaiting = 512
 
+// maxReread is how often the row of a node that is written all the time is read again before its hub is
+// started and told to refresh.
+const maxReread = 3
+
 // processTypes are the first segments of addresses that no node has: who serves them is not found in
 // the store (messaging.md §1.1).
 var processTypes = map[string]bool{
@@ -112,7 +116,7 @@ func (r *Router) name() string { return "mesh/" + r.mesh.ID() }
 func (r *Router) activate(path node.Path, a *activation) {
 	ctx, cancel := r.mesh.Bounds().Context(r.mesh.Context(), budget.Resolve, "resolve "+string(path))
 	defer cancel()
-	row, err := r.rows.Read(message.WithIdentity(ctx, message.SystemIdentity()), path)
+	row, err := r.readRow(ctx, path, a)
 	if err != nil {
 		// The ancestor is only for the text: its absence must not hide the verdict.
 		f := r.verdict(ctx, path, err)
@@ -125,7 +129,6 @@ func (r *Router) activate(path node.Path, a *activation) {
 		}
 		return
 	}
-	r.mu.Lock()
 	waiting := a.waiting
 	h, err := r.starter.StartNode(row, waiting)
 	dirty := a.dirty
@@ -144,6 +147,24 @@ func (r *Router) activate(path node.Path, a *activation) {
 		}
 	case dirty:
 		r.starter.Refresh(path)
+	}
+}
+
+// readRow reads the row of a node and returns with the router locked, unless it fails. A row that changed
+// since it may have been read is read again: a hub that starts with the old one could answer with it
+// before it is told to refresh.
+func (r *Router) readRow(ctx context.Context, path node.Path, a *activation) (node.Node, error) {
+	for attempt := 0; ; attempt++ {
+		row, err := r.rows.Read(message.WithIdentity(ctx, message.SystemIdentity()), path)
+		if err != nil {
+			return node.Node{}, err
+		}
+		r.mu.Lock()
+		if !a.dirty || attempt == maxReread {
+			return row, nil
+		}
+		a.dirty = false
+		r.mu.Unlock()
 	}
 }
 

@@ -333,7 +333,7 @@ test("dark follows the system, can be chosen, and documents with colours of thei
 test("a read that fails for now is told as temporary and tried again on a click", async () => {
   const page = await mesh.open("/");
   await item(page, "Launch team").waitFor();
-  const problem = { type: "/Guide/errors#starting", title: "The owner is still starting", status: 503, detail: "gate 'schema' closed for 3 s", code: "starting", retry: "after", target: `${space}/plan`, reported_by: "owner" };
+  const problem = { type: "/api/errors#starting", title: "The owner is still starting", status: 503, detail: "gate 'schema' closed for 3 s", code: "starting", retry: "after", target: `${space}/plan`, reported_by: "owner" };
   await page.route("**/api/render/**", (route) => route.fulfill({ status: 503, contentType: "application/problem+json", headers: { "retry-after": "2" }, body: JSON.stringify(problem) }));
   await page.goto(`/${space}/plan`);
   await hasText(page.locator(".error-panel"), "This is temporary");

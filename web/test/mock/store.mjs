@@ -16,7 +16,7 @@ export class Problem extends Error {
 
   get body() {
     const title = this.code.replaceAll("_", " ");
-    return { type: `/Guide/errors#${this.code}`, title: title[0]?.toUpperCase() + title.slice(1), status: this.status, detail: this.message, code: this.code, retry: this.retry };
+    return { type: `/api/errors#${this.code}`, title: title[0]?.toUpperCase() + title.slice(1), status: this.status, detail: this.message, code: this.code, retry: this.retry };
   }
 }
 

@@ -1,0 +1,46 @@
+package httpapi
+
+import (
+	"net/http"
+	"testing"
+)
+
+// AC-R1
+// A stream ends as soon as its credential counts no more, and nothing is delivered after that: the
+// watcher's next frame is not taken. A stream of another caller goes on.
+func TestAStreamEndsWhenItsCredentialDoes(t *testing.T) {
+	for name, target := range map[string]string{"watch": "/api/watch/acme/a", "live": "/api/live?node=acme/a"} {
+		t.Run(name, func(t *testing.T) {
+			m := newMesh(doc("acme/a", 3))
+			m.pass = &pass{over: make(chan struct{}), followed: make(chan struct{}, 2)}
+			_, base := serve(t, m)
+			visitor := listen(t, base, target)
+			visitor.want(": open")
+			visitor.want("event: full")
+			l := listen(t, base, target, "Authorization", "Bearer bob")
+			l.want(": open")
+			l.want("event: full")
+			close(m.pass.over)
+			l.want("event: end", `"code":"unauthenticated"`, `"status":401`)
+			l.want()
+			m.feed <- Frame{Kind: Deleted, Version: 4} // the one watcher that is left takes it
+			visitor.want("event: deleted")
+			m.pass.followed <- struct{}{}
+			m.pass.followed <- struct{}{} // the stream has let go of its credential: both places are free
+		})
+	}
+}
+
+// AC-R1
+// A credential that was revoked between the check of the request and the opening of the stream opens
+// nothing.
+func TestAStreamIsNotOpenedWithACredentialThatHasJustEnded(t *testing.T) {
+	m := newMesh(doc("acme/a", 3))
+	m.pass = &pass{refused: problem("unauthenticated", "this token was revoked")}
+	_, base := serve(t, m)
+	for _, target := range []string{"/api/watch/acme/a", "/api/live?node=acme/a"} {
+		if got := send(t, base, "GET", target, []string{"Authorization", "Bearer bob"}, nil); got.status != http.StatusUnauthorized {
+			t.Errorf("%s: %d %s", target, got.status, got.body)
+		}
+	}
+}
