@@ -57,8 +57,8 @@ func servePeer(mode string) {
 type echo struct{}
 
 func (echo) Handle(_ transport.Peer, r transport.Request, reply func([]byte)) { reply(r.Body) }
-func (echo) Accepted(transport.Peer)                                        {}
-func (echo) Broken(transport.Peer, error)                                   {}
+func (echo) Accepted(transport.Peer)                                          {}
+func (echo) Broken(transport.Peer, error)                                     {}
 
 func benchSilo(name string, epoch uint64, secure bool) *transport.TCP {
 	cfg := transport.Config{

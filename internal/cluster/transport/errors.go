@@ -139,13 +139,15 @@ type FrameError struct{ What string }
 func (e *FrameError) Error() string { return "malformed frame: " + e.What }
 
 var (
-	errClosed    = errors.New("the transport has been closed")
-	errNoEpoch   = errors.New("this silo is no member of the cluster at present")
-	errRejoined  = errors.New("this silo's epoch has changed")
-	errForgotten = errors.New("that incarnation has left the view")
-	errFenced    = errors.New("a newer connection of the same peer was accepted")
-	errSlowPeer  = errors.New("the peer does not read its answers")
-	errPeerEnded = errors.New("the peer closed the connection")
+	errClosed      = errors.New("the transport has been closed")
+	errNoEpoch     = errors.New("this silo is no member of the cluster at present")
+	errRejoined    = errors.New("this silo's epoch has changed")
+	errForgotten   = errors.New("that incarnation has left the view")
+	errFenced      = errors.New("a newer connection of the same peer was accepted")
+	errSlowPeer    = errors.New("the peer does not read its answers")
+	errNobody      = errors.New("connection refused")
+	errDialTimeout = errors.New("no answer to the dial")
+	errPeerEnded   = errors.New("the peer closed the connection")
 )
 
 // dialReason tells a refusal in the handshake from an address that does not answer.
