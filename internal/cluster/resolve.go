@@ -66,8 +66,8 @@ func (k *Core) Resolve(q Question, done func(Resolution)) {
 	k.step(&resolving{Question: q, done: done})
 }
 
-// Forget drops a remembered answer, if it is still that one.
-func (k *Core) Forget(addr string, e wire.Entry) {
+// Doubt drops a remembered answer, if it is still that one: whoever acted on it was refused.
+func (k *Core) Doubt(addr string, e wire.Entry) {
 	if c, ok := k.cache[addr]; ok && c.Epoch == e.Epoch && c.Reg == e.Reg {
 		delete(k.cache, addr)
 	}

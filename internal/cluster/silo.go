@@ -18,6 +18,7 @@ type Network interface {
 	Call(to transport.Peer, r transport.Request, done func(transport.Answer))
 	Connect(to transport.Peer, done func(error))
 	Drop(epoch uint64, cause error)
+	Forget(epoch uint64)
 	Suspect(epoch uint64, on bool)
 	SetEpoch(epoch uint64)
 }
@@ -42,6 +43,8 @@ type Parts struct {
 	Pace    membership.Pace
 	Timing  membership.Timing
 }
+
+var _ transport.Handler = (*Silo)(nil)
 
 // Silo is one process in the cluster: its core, its place in the membership, and its judgement of the
 // others, over one network. Its methods run on the turn, those of [transport.Handler] off it.
@@ -140,6 +143,9 @@ func (s *Silo) Suspect(to membership.Member, on bool) { s.net.Suspect(uint64(to.
 // Drop implements [membership.Links].
 func (s *Silo) Drop(to membership.Member, cause error) { s.net.Drop(uint64(to.Epoch), cause) }
 
+// Forget implements [membership.Links].
+func (s *Silo) Forget(to membership.Member) { s.net.Forget(uint64(to.Epoch)) }
+
 // errGreeting is what a member that answers something else than a handshake is joined with.
 var errGreeting = errors.New("cluster: the member did not answer the handshake")
 
@@ -176,17 +182,15 @@ func (s *Silo) Accepted(from transport.Peer) {
 	s.parts.Do(func() { s.Claims.Accepted(membership.Epoch(from.Epoch)) })
 }
 
-// Connected implements the transport's handler: a connection to a peer is open, whoever asked for it.
-func (s *Silo) Connected(to transport.Peer) {
-	s.parts.Do(func() { s.Detector.Connected(memberOf(to)) })
-}
-
-// Failed implements the transport's handler: a dial has failed, whoever asked for it.
-func (s *Silo) Failed(to transport.Peer, _ error) {
-	s.parts.Do(func() { s.Detector.Failed(memberOf(to)) })
-}
-
-// Broken implements the transport's handler: a connection that this silo had dialled has broken.
-func (s *Silo) Broken(to transport.Peer, _ error) {
-	s.parts.Do(func() { s.Detector.Broken(memberOf(to)) })
+// Broken implements the transport's handler: a connection that this silo had dialled has broken, or a
+// dial has failed, whoever asked for it.
+func (s *Silo) Broken(to transport.Peer, cause error) {
+	var dial *transport.DialError
+	s.parts.Do(func() {
+		if errors.As(cause, &dial) {
+			s.Detector.Failed(memberOf(to))
+		} else {
+			s.Detector.Broken(memberOf(to))
+		}
+	})
 }

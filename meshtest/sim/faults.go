@@ -73,6 +73,7 @@ func (w *world) strike(d Disturbance, end time.Duration, undo *[]func()) {
 			} else {
 				*n--
 			}
+			w.disturbNetwork()
 		}
 	}
 	if w.trace != nil {
@@ -101,9 +102,9 @@ func (w *world) strike(d Disturbance, end time.Duration, undo *[]func()) {
 		a, b := w.names[int(d.A)%len(w.names)], w.names[int(d.B)%len(w.names)]
 		if a != b {
 			during(func(on bool) {
-				w.net.setCut(a, b, on)
+				w.setCut(a, b, on)
 				if !d.Flag {
-					w.net.setCut(b, a, on)
+					w.setCut(b, a, on)
 				}
 			})
 		}
@@ -116,8 +117,8 @@ func (w *world) strike(d Disturbance, end time.Duration, undo *[]func()) {
 		during(func(on bool) {
 			for _, b := range others {
 				if a != b {
-					w.net.setCut(a, b, on)
-					w.net.setCut(b, a, on)
+					w.setCut(a, b, on)
+					w.setCut(b, a, on)
 				}
 			}
 		})
@@ -125,7 +126,7 @@ func (w *world) strike(d Disturbance, end time.Duration, undo *[]func()) {
 		during(step(&w.table.down))
 	case TableCut:
 		a := w.names[int(d.A)%len(w.names)]
-		during(func(on bool) { w.net.setCut(a, tableName, on); w.net.setCut(tableName, a, on) })
+		during(func(on bool) { w.setCut(a, tableName, on); w.setCut(tableName, a, on) })
 	case Leave:
 		if p := pick(d.A); p != nil {
 			p.leave()
@@ -134,9 +135,9 @@ func (w *world) strike(d Disturbance, end time.Duration, undo *[]func()) {
 			}
 		}
 	case Loss:
-		during(step(&w.net.lossy))
+		during(step(&w.lossy))
 	case Slow:
-		during(step(&w.net.slow))
+		during(step(&w.slow))
 	case Deaf:
 		during(step(&w.table.deaf))
 	case Failover:
@@ -150,6 +151,19 @@ func (w *world) strike(d Disturbance, end time.Duration, undo *[]func()) {
 	case LoseEntries:
 		w.loseEntries(d.A)
 	}
+}
+
+// disturbNetwork makes the network as bad as the disturbances that are on.
+func (w *world) disturbNetwork() {
+	loss, slower := 0.0, time.Duration(0)
+	if w.lossy > 0 {
+		loss = 0.2
+	}
+	if w.slow > 0 {
+		slower = 300 * time.Millisecond
+	}
+	w.net.SetLoss(loss)
+	w.net.SetSlow(slower)
 }
 
 // restart brings a silo back at its name and address, once it is gone.

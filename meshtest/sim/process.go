@@ -11,6 +11,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/cluster/claim"
 	"github.com/hubmesh/hubmesh/internal/cluster/directory"
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
+	"github.com/hubmesh/hubmesh/internal/cluster/transport"
 	"github.com/hubmesh/hubmesh/internal/route"
 )
 
@@ -27,9 +28,8 @@ type process struct {
 	leaving bool
 	paused  time.Duration // until
 	resumed time.Duration // when it last was
-	held    []*event
 
-	port   *port
+	mem    *transport.Memory
 	silo   *cluster.Silo
 	hubs   map[string]*processHub
 	nodes  map[string]*nodeHub
@@ -68,18 +68,45 @@ func (t threads) Do(f func()) {
 	w.after(between(w.procRand, 10*time.Microsecond, 5*time.Millisecond), t.p, f)
 }
 
+// network counts and traces what a process sends.
+type network struct {
+	*transport.Memory
+	p *process
+}
+
+func (n network) Call(to transport.Peer, r transport.Request, done func(transport.Answer)) {
+	if r.Class == transport.Control {
+		n.p.w.sent[r.Kind]++
+	}
+	n.p.w.trace.message(n.p, to, r, nil)
+	n.Memory.Call(to, r, done)
+}
+
+// handler traces what a process answers.
+type handler struct{ p *process }
+
+func (h handler) Handle(from transport.Peer, r transport.Request, reply func([]byte)) {
+	h.p.silo.Handle(from, r, func(body []byte) {
+		h.p.w.trace.message(h.p, from, r, body)
+		reply(body)
+	})
+}
+
+func (h handler) Accepted(from transport.Peer)          { h.p.silo.Accepted(from) }
+func (h handler) Broken(to transport.Peer, cause error) { h.p.silo.Broken(to, cause) }
+
 func (w *world) start(name string) *process {
 	p := &process{w: w, name: name, addr: name + ":1", id: len(w.procs), hubs: map[string]*processHub{}, nodes: map[string]*nodeHub{},
 		parked: map[string][]*arrival{}, lanes: map[string]*route.Lane[*request]{}, seqs: map[string]int{}}
 	w.procs = append(w.procs, p)
 	w.current[name] = p
-	p.port = newPort(p)
+	p.mem = w.net.Join(transport.Peer{Name: name, Addr: p.addr}, handler{p})
 	p.silo = cluster.NewSilo(cluster.Parts{
 		Clock: clock{p}, Do: func(f func()) { f() }, Table: client{w.table, p}, Host: p, Watch: watcher{w.check, p}, Deliver: p,
 		Rand: rand.New(rand.NewPCG(w.opts.Seed, uint64(1000+p.id))), Log: slog.New(slog.DiscardHandler),
 		Me: membership.Member{Name: name, Addr: p.addr}, Config: config(w.opts), Pace: membership.DefaultPace(), Timing: membership.DefaultTiming(),
 	})
-	p.silo.Use(p.port)
+	p.silo.Use(network{p.mem, p})
 	w.after(between(w.procRand, time.Millisecond, 50*time.Millisecond), p, p.silo.Start)
 	for i := range 3 {
 		p.register(fmt.Sprintf("mesh/%d-%d", p.id, i))
@@ -105,7 +132,7 @@ func (p *process) crash() {
 	for _, n := range p.sortedNodes() {
 		p.w.check.inactive(n)
 	}
-	p.w.net.crash(p)
+	p.w.net.Crash(p.name)
 }
 
 // leave takes a process out of the cluster in order.

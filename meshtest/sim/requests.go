@@ -137,15 +137,15 @@ func (c carrier) Send(to wire.Entry, lane uint64, r *request, done func(route.Di
 	b = binary.BigEndian.AppendUint64(b, uint64(r.id))
 	b = binary.BigEndian.AppendUint64(b, uint64(max(r.until-w.now, 0)))
 	peer := transport.Peer{Name: m.Name, Epoch: uint64(m.Epoch), Addr: m.Addr}
-	p.port.Call(peer, transport.Request{Kind: uint8(wire.KindDeliver), Class: class, Body: b}, func(a transport.Answer) {
+	p.mem.Call(peer, transport.Request{Kind: uint8(wire.KindDeliver), Class: class, Body: b}, func(a transport.Answer) {
 		switch a.Err.(type) {
 		case nil:
 			c.answered(r, to, a.Body[0], done)
 		case *transport.NotSentError:
-			p.silo.Forget(r.addr, to)
+			p.silo.Doubt(r.addr, to)
 			done(route.Unsent)
 		default:
-			p.silo.Forget(r.addr, to)
+			p.silo.Doubt(r.addr, to)
 			done(route.Lost)
 		}
 	})
@@ -163,7 +163,7 @@ func (c carrier) answered(r *request, to wire.Entry, a byte, done func(route.Dis
 		done(route.Unsent)
 		return
 	default:
-		c.p.silo.Forget(r.addr, to)
+		c.p.silo.Doubt(r.addr, to)
 		done(route.Denied)
 		return
 	}

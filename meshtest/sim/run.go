@@ -234,8 +234,6 @@ func (w *world) heal(undo []func()) {
 	for _, u := range undo {
 		u()
 	}
-	w.net.cuts = map[[2]string]int{}
-	w.net.flush()
 	for _, n := range w.names {
 		if p := w.current[n]; p != nil && p.paused > w.now {
 			p.paused = w.now
@@ -263,9 +261,9 @@ func (w *world) settleDown() time.Duration {
 
 // quiet holds the cluster against silence: with nothing to do, no directory message is sent.
 func (w *world) quiet() {
-	before := w.net.sent
+	before := w.sent
 	w.run(w.now + 5*time.Second)
-	for k, n := range w.net.sent {
+	for k, n := range w.sent {
 		if d := n - before[k]; d > 0 {
 			w.check.bad(staticTraffic, "%d of kind %d", d, k)
 		}

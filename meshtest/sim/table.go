@@ -21,7 +21,8 @@ type table struct {
 	votes    map[[2]membership.Epoch]time.Duration
 	versions map[string]int64 // of nodes
 	history  []snapshot
-	failed   bool // a failover has happened
+	failed   bool              // a failover has happened
+	cuts     map[[2]string]int // one way, between a process and the server
 	voted    int
 	votedOut int // while alive
 }
@@ -38,7 +39,26 @@ type snapshot struct {
 }
 
 func newTable(w *world) *table {
-	return &table{w: w, rows: map[string]row{}, key: membership.Key{Timeline: 1}, votes: map[[2]membership.Epoch]time.Duration{}, versions: map[string]int64{}}
+	return &table{w: w, rows: map[string]row{}, key: membership.Key{Timeline: 1}, votes: map[[2]membership.Epoch]time.Duration{}, versions: map[string]int64{}, cuts: map[[2]string]int{}}
+}
+
+func (t *table) cut(from, to string) bool { return t.cuts[[2]string{from, to}] > 0 }
+
+// setCut cuts or heals one way between two processes, or between one and the table.
+func (w *world) setCut(a, b string, on bool) {
+	switch {
+	case a == tableName || b == tableName:
+		k := [2]string{a, b}
+		if on {
+			w.table.cuts[k]++
+		} else {
+			w.table.cuts[k]--
+		}
+	case on:
+		w.net.Cut(a, b)
+	default:
+		w.net.Heal(a, b)
+	}
 }
 
 const (
@@ -58,16 +78,16 @@ func (t *table) do(p *process, f func(), done func(error)) {
 		}
 	}
 	w.after(2*time.Second, p, func() { end(errTable) })
-	if w.net.cut(p.name, tableName) {
+	if t.cut(p.name, tableName) {
 		return
 	}
-	trip := func() time.Duration { return between(w.netRand, 100*time.Microsecond, 900*time.Microsecond) }
+	trip := func() time.Duration { return between(w.tableRand, 100*time.Microsecond, 900*time.Microsecond) }
 	w.after(trip(), nil, func() {
 		if t.down > 0 || p.dead {
 			return
 		}
 		f()
-		if w.net.cut(tableName, p.name) {
+		if t.cut(tableName, p.name) {
 			return
 		}
 		w.after(trip(), p, func() { end(nil) })
@@ -103,10 +123,10 @@ func (t *table) changed() {
 		rows[n] = r
 	}
 	t.history = append(t.history, snapshot{t.w.now, rows, t.key.Number})
-	r := t.w.netRand
+	r := t.w.tableRand
 	for _, n := range t.w.names {
 		p := t.w.current[n]
-		if p == nil || p.dead || t.w.net.cut(tableName, n) || t.deaf > 0 {
+		if p == nil || p.dead || t.cut(tableName, n) || t.deaf > 0 {
 			continue
 		}
 		if r.IntN(20) == 0 {

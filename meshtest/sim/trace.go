@@ -61,7 +61,7 @@ func (t *tracer) message(p *process, to transport.Peer, r transport.Request, ans
 		return
 	}
 	a, _ := wire.DecodeAnswer(answer)
-	t.note(p, "%s from %s/%016x answered at %s: %T %s", m.Kind(), p.name, p.port.epoch, to.Name, a, shorten(fmt.Sprintf("%+v", a), t.addr))
+	t.note(p, "%s from %s/%016x answered at %s: %T %s", m.Kind(), p.name, p.mem.Self().Epoch, to.Name, a, shorten(fmt.Sprintf("%+v", a), t.addr))
 }
 
 // shorten keeps the beginning of a message and what stands around an address in it.

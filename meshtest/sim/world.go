@@ -4,15 +4,15 @@ import (
 	"container/heap"
 	"math/rand/v2"
 	"time"
+
+	"github.com/hubmesh/hubmesh/internal/cluster/transport"
 )
 
-// event is something that happens at a time, perhaps to one process only.
+// event is something that happens at a time.
 type event struct {
 	at  time.Duration
 	seq uint64
-	p   *process // nil: to the world
 	f   func()
-	off *bool
 }
 
 type events []*event
@@ -37,10 +37,13 @@ type world struct {
 	seq   uint64
 	queue events
 	// One source of randomness each, so that leaving out a disturbance does not change the load.
-	netRand, loadRand, procRand *rand.Rand
+	tableRand, loadRand, procRand *rand.Rand
 
 	opts     Options
-	net      *network
+	net      *transport.Network
+	slow     int // disturbances of the network that are on
+	lossy    int
+	sent     [32]int // directory messages that were sent, by kind
 	table    *table
 	procs    []*process          // all that ever were
 	current  map[string]*process // the newest of each name
@@ -53,11 +56,11 @@ type world struct {
 
 func newWorld(o Options) *world {
 	w := &world{opts: o, current: map[string]*process{},
-		netRand:  rand.New(rand.NewPCG(o.Seed, 1)),
-		loadRand: rand.New(rand.NewPCG(o.Seed, 2)),
-		procRand: rand.New(rand.NewPCG(o.Seed, 3)),
+		tableRand: rand.New(rand.NewPCG(o.Seed, 1)),
+		loadRand:  rand.New(rand.NewPCG(o.Seed, 2)),
+		procRand:  rand.New(rand.NewPCG(o.Seed, 3)),
 	}
-	w.net = newNetwork(w)
+	w.net = transport.NewNetwork(w, o.Seed)
 	w.table = newTable(w)
 	w.check = newChecker(w)
 	if o.Trace != "" {
@@ -66,12 +69,29 @@ func newWorld(o Options) *world {
 	return w
 }
 
+// Now implements transport.Scheduler.
+func (w *world) Now() time.Duration { return w.now }
+
+// After implements transport.Scheduler: everything happens on one goroutine, in order of time.
+func (w *world) After(d time.Duration, f func()) (stop func() bool) {
+	w.seq++
+	e := &event{at: w.now + max(d, 0), seq: w.seq, f: f}
+	heap.Push(&w.queue, e)
+	return func() bool {
+		waited := e.f != nil
+		e.f = nil
+		return waited
+	}
+}
+
 // at has f happen at a time, to p if it is given: a dead process misses it, a paused one is late.
 func (w *world) at(t time.Duration, p *process, f func()) (stop func()) {
-	w.seq++
-	off := false
-	heap.Push(&w.queue, &event{at: max(t, w.now), seq: w.seq, p: p, f: f, off: &off})
-	return func() { off = true }
+	after := w.After
+	if p != nil {
+		after = p.mem.After
+	}
+	s := after(t-w.now, f)
+	return func() { s() }
 }
 
 func (w *world) after(d time.Duration, p *process, f func()) (stop func()) {
@@ -83,12 +103,9 @@ func (w *world) run(until time.Duration) {
 	for len(w.queue) > 0 && w.queue[0].at <= until {
 		e := heap.Pop(&w.queue).(*event)
 		w.now = e.at
-		switch {
-		case *e.off || e.p != nil && e.p.dead:
-		case e.p != nil && e.p.paused > w.now:
-			e.p.held = append(e.p.held, e)
-		default:
-			e.f()
+		if f := e.f; f != nil {
+			e.f = nil
+			f()
 		}
 	}
 	w.now = until
@@ -97,20 +114,14 @@ func (w *world) run(until time.Duration) {
 // pause freezes a process: what should happen to it happens at its end, in the same order.
 func (w *world) pause(p *process, d time.Duration) {
 	p.paused = max(p.paused, w.now+d)
+	w.net.Hold(p.name)
 	w.after(d, nil, func() { w.resume(p) })
 }
 
 func (w *world) resume(p *process) {
-	if p.paused > w.now {
-		return
-	}
-	p.resumed = w.now
-	held := p.held
-	p.held = nil
-	for _, e := range held {
-		w.seq++
-		e.at, e.seq = w.now, w.seq
-		heap.Push(&w.queue, e)
+	if p.paused <= w.now && !p.dead {
+		p.resumed = w.now
+		w.net.Release(p.name)
 	}
 }
 

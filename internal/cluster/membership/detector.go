@@ -11,7 +11,7 @@ import (
 // Links are the connections that this silo dials.
 type Links interface {
 	// Dial opens a connection where there is none; done is called on the turn, once, never before
-	// Dial has returned.
+	// Dial has returned. A dial that fails, this one or another's, is told by [Detector.Failed] too.
 	Dial(to Member, done func(error))
 	// Ping asks for a sign of life on the connection there is. pong is called on the turn when it
 	// comes, and not at all when it does not.
@@ -19,8 +19,10 @@ type Links interface {
 	// Suspect starts or ends the suspicion of a peer: reads in flight to it are answered, new
 	// requests to it are refused.
 	Suspect(to Member, on bool)
-	// Drop closes the connection to an incarnation.
+	// Drop closes the connection to an incarnation, which is not told by [Detector.Broken].
 	Drop(to Member, cause error)
+	// Forget drops what is kept of an incarnation that is no member any more.
+	Forget(to Member)
 }
 
 // Pace is how often peers are asked and how long they may be silent. Suspect < Vote < Close.
@@ -105,11 +107,15 @@ func (d *Detector) Suspected(e Epoch) bool {
 	return p != nil && p.suspect
 }
 
-// Connected notes that a connection to a peer is open, whoever dialled it.
-func (d *Detector) Connected(to Member) {
-	p := d.at(to)
-	p.connected = true
-	d.heardFrom(p)
+// dial opens a connection to a peer, or finds the one that another has dialled.
+func (d *Detector) dial(p *peer, done func(error)) {
+	d.links.Dial(p.m, func(err error) {
+		if err == nil && !p.connected {
+			p.connected = true
+			d.heardFrom(p)
+		}
+		done(err)
+	})
 }
 
 // Failed notes that a dial has failed, whoever asked for it.
@@ -137,7 +143,7 @@ func (d *Detector) redial(p *peer, n int) {
 		if !d.view.Has(p.m.Epoch) || d.peers[p.m.Epoch] != p {
 			return
 		}
-		d.links.Dial(p.m, func(err error) {
+		d.dial(p, func(err error) {
 			if err == nil { // is it there to stay? the next dial finds the connection, or makes another
 				d.redial(p, n+1)
 			}
@@ -178,7 +184,7 @@ func (d *Detector) tick() {
 		switch {
 		case !p.connected && !p.dialling:
 			p.dialling = true
-			d.links.Dial(m, func(error) { p.dialling = false })
+			d.dial(p, func(error) { p.dialling = false })
 		case p.connected && now-p.heard > d.pace.Vote && !paused:
 			d.vote(m)
 		}
@@ -190,6 +196,7 @@ func (d *Detector) judge(p *peer, now time.Duration, paused bool) {
 	if !p.connected {
 		if !d.view.Has(p.m.Epoch) {
 			delete(d.peers, p.m.Epoch)
+			d.links.Forget(p.m)
 		}
 		return
 	}
