@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -17,15 +18,9 @@ import (
 // cluster uses it, and then safe for concurrent use.
 type Codec struct {
 	types  map[string]hub.WireType
-	causes []cause
+	causes []message.Cause
 	enc    cbor.EncMode
 	dec    cbor.DecMode
-}
-
-type cause struct {
-	name string
-	is   func(error) (any, bool)
-	make func() error
 }
 
 // Limits of what is decoded: a peer is trusted, its bugs are not.
@@ -34,8 +29,9 @@ const (
 	maxElements = 1 << 20
 )
 
-// NewCodec returns a codec for the given types, the ping of a hub and the notice of a failure included.
-func NewCodec(types ...hub.WireType) (*Codec, error) {
+// NewCodec returns a codec for the given types, the ping of a hub and the notice of a failure included,
+// and for failures whose causes are among those given: the first that is found travels.
+func NewCodec(types []hub.WireType, causes []message.Cause) (*Codec, error) {
 	enc, err := cbor.EncOptions{Sort: cbor.SortNone, Time: cbor.TimeRFC3339Nano, TimeTag: cbor.EncTagNone}.EncMode()
 	if err != nil {
 		return nil, err
@@ -44,8 +40,8 @@ func NewCodec(types ...hub.WireType) (*Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Codec{types: map[string]hub.WireType{}, enc: enc, dec: dec}
-	for _, t := range append(types, hub.Ping.Wire()) {
+	c := &Codec{types: map[string]hub.WireType{}, causes: causes, enc: enc, dec: dec}
+	for _, t := range append(slices.Clone(types), hub.Ping.Wire()) {
 		if t.NewRequest() == nil {
 			return nil, fmt.Errorf("route: '%s' is not a pointer type and can not travel", t.Name())
 		}
@@ -55,19 +51,6 @@ func NewCodec(types ...hub.WireType) (*Codec, error) {
 		c.types[t.Name()] = t
 	}
 	return c, nil
-}
-
-// Cause lets errors of type E, a pointer, reach callers on other silos through errors.As. The name is
-// its name on the wire. Its exported fields travel.
-func Cause[E error](c *Codec, name string, empty func() E) {
-	c.causes = append(c.causes, cause{name: name,
-		is: func(err error) (any, bool) {
-			var e E
-			ok := errors.As(err, &e)
-			return e, ok
-		},
-		make: func() error { return empty() },
-	})
 }
 
 // wireFailure is a failure on the wire.
@@ -110,15 +93,15 @@ func (c *Codec) encodeFailure(err error) ([]byte, error) {
 		AnsweredBy: f.AnsweredBy, Reason: f.Reason, TargetUnserved: f.TargetUnserved, OutcomeUnknown: f.OutcomeUnknown,
 		RetryAfter: f.RetryAfter, NodeTypePath: f.NodeTypePath}
 	for _, k := range c.causes {
-		v, ok := k.is(err)
+		v, ok := k.Find(err)
 		if !ok {
 			continue
 		}
 		b, err := c.enc.Marshal(v)
 		if err != nil {
-			return nil, fmt.Errorf("route: the cause '%s' can not travel: %w", k.name, err)
+			return nil, fmt.Errorf("route: the cause '%s' can not travel: %w", k.Name, err)
 		}
-		w.CauseName, w.Cause = k.name, b
+		w.CauseName, w.Cause = k.Name, b
 		break
 	}
 	return c.enc.Marshal(&w)
@@ -133,11 +116,11 @@ func (c *Codec) decodeFailure(b []byte) (*message.Failure, error) {
 		AnsweredBy: w.AnsweredBy, Reason: w.Reason, TargetUnserved: w.TargetUnserved, OutcomeUnknown: w.OutcomeUnknown,
 		RetryAfter: w.RetryAfter, NodeTypePath: w.NodeTypePath}
 	for _, k := range c.causes {
-		if k.name != w.CauseName {
+		if k.Name != w.CauseName {
 			continue
 		}
-		e := k.make()
-		if err := c.decode(w.Cause, e); err != nil {
+		v, e := k.Make()
+		if err := c.decode(w.Cause, v); err != nil {
 			return nil, err
 		}
 		f.Cause = e

@@ -116,7 +116,7 @@ func (c *checker) refused(r *request, f cluster.Refusal) {
 		if q.dead || self == 0 || q.leaving || h == nil || h.began > r.began {
 			continue
 		}
-		if !r.from.silo.View().Has(self) || !r.view.Has(self) || c.w.table.rows[q.name].Epoch != self {
+		if !r.from.silo.View().Has(self) || !r.view.Has(self) || c.w.table.rows.Epoch(q.name) != self {
 			continue
 		}
 		what := falseNoEntry
@@ -133,8 +133,8 @@ func (c *checker) active(n *nodeHub) {
 		if o.p.dead || o.state >= stopping {
 			continue
 		}
-		a, b := c.w.table.rows[n.p.name], c.w.table.rows[o.p.name]
-		inView := uint64(a.Epoch) == n.epoch && uint64(b.Epoch) == o.epoch && uint64(n.p.silo.Self()) == n.epoch && uint64(o.p.silo.Self()) == o.epoch
+		a, b := c.w.table.rows.Epoch(n.p.name), c.w.table.rows.Epoch(o.p.name)
+		inView := uint64(a) == n.epoch && uint64(b) == o.epoch && uint64(n.p.silo.Self()) == n.epoch && uint64(o.p.silo.Self()) == o.epoch
 		switch {
 		case !inView:
 			c.count("active twice, one evicted", 1)
@@ -208,12 +208,12 @@ func (c *checker) wrong() string {
 	if len(w.alive()) == 0 && !c.anybodyLeaving() {
 		return ""
 	}
-	v := w.table.view()
+	v := w.table.rows.View()
 	for _, n := range w.names {
 		p := w.current[n]
-		r, in := w.table.rows[n]
+		e := w.table.rows.Epoch(n)
 		if p == nil || p.dead {
-			if in {
+			if e != 0 {
 				return "the dead " + n + " is in the table"
 			}
 			continue
@@ -221,7 +221,7 @@ func (c *checker) wrong() string {
 		if p.leaving {
 			return n + " is leaving"
 		}
-		if p.silo.Self() == 0 || !in || r.Epoch != p.silo.Self() || p.silo.View().Key() != v.Key() {
+		if p.silo.Self() == 0 || e != p.silo.Self() || p.silo.View().Key() != v.Key() {
 			return fmt.Sprintf("%s has view %v, the table %v", n, p.silo.View(), v)
 		}
 	}
