@@ -212,6 +212,9 @@ func (m *Mesh) load() error {
 	if err != nil {
 		return err
 	}
+	if err := m.service.Recover(ctx); err != nil {
+		return err
+	}
 	if err := m.service.LoadCollections(ctx); err != nil {
 		return fmt.Errorf("reading the content collections: %w", err)
 	}

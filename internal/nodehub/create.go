@@ -59,6 +59,11 @@ func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, err
 	if err := s.prepare(ctx, &n, false); err != nil {
 		return nil, err
 	}
+	leave, err := s.guards.enter(n.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	if err := s.bootstrap(ctx, n); err != nil {
 		return nil, err
 	}
@@ -173,6 +178,8 @@ func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*Create
 	seen := map[node.Path]bool{}
 	var writes []store.Write
 	var at []int
+	var leaves []func()
+	defer func() { each(leaves) }()
 	for i, n := range r.Nodes {
 		out[i].Path = n.Path
 		err := s.prepareMany(ctx, &n, seen)
@@ -181,7 +188,10 @@ func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*Create
 			n.Version++
 		}
 		if err == nil {
-			err = s.guards.check(n.Path)
+			var leave func()
+			if leave, err = s.guards.enter(n.Path); err == nil {
+				leaves = append(leaves, leave)
+			}
 		}
 		if err != nil {
 			out[i].Err = err
