@@ -306,7 +306,8 @@ func (p *plan) ensureSpace(ctx context.Context, name node.Path) error {
 	}
 	n := node.Node{Path: name, NodeType: node.TypeSpace, Name: string(name), Content: node.RawContent(`{"$type":"Space"}`)}
 	_, err = p.s.o.Nodes.Create(ctx, n)
-	if errors.As(err, new(*store.ExistsError)) {
+	var exists *store.ExistsError
+	if errors.As(err, &exists) && exists.Other == "" {
 		return nil
 	}
 	return err
