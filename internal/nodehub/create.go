@@ -94,6 +94,9 @@ func (s *Service) prepare(ctx context.Context, n *node.Node, imported bool) erro
 	if err := s.permit(ctx, n.Path, access.Create); err != nil {
 		return err
 	}
+	if err := newPath(n.Path); err != nil {
+		return err
+	}
 	if err := structure(n, imported); err != nil {
 		return err
 	}
@@ -147,7 +150,22 @@ func (s *Service) bootstrap(ctx context.Context, n node.Node) error {
 	if _, err := s.lastVersion(ctx, n.Path); err != nil {
 		return err
 	}
-	return s.store.EnsurePartition(ctx, n.Path.Partition(), author(ctx))
+	return s.ensurePartition(ctx, n)
+}
+
+// ensurePartition provisions the partition of its root n. One that differs in case only stands in the
+// way like any other node would.
+func (s *Service) ensurePartition(ctx context.Context, n node.Node) error {
+	err := s.store.EnsurePartition(ctx, n.Path.Partition(), author(ctx))
+	var twin *store.PartitionError
+	if !errors.As(err, &twin) || twin.Other == "" {
+		return err
+	}
+	exists := &store.ExistsError{Path: n.Path, Other: node.Path(twin.Other)}
+	if other, err := s.store.Read(ctx, exists.Other); err == nil {
+		exists.Version = other.Version
+	}
+	return exists
 }
 
 // grantCreator makes the creator of a space its Admin, unless that is so already. The space stands

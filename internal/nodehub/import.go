@@ -108,7 +108,7 @@ func (s *Service) importWrite(ctx context.Context, n node.Node, have map[node.Pa
 			return w, false, err
 		}
 		if n.Path.Depth() == 1 {
-			if err := s.store.EnsurePartition(ctx, n.Path.Partition(), author(ctx)); err != nil {
+			if err := s.ensurePartition(ctx, n); err != nil {
 				return w, false, err
 			}
 		}
