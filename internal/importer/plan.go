@@ -299,7 +299,7 @@ func (p *plan) ensureSpace(ctx context.Context, name node.Path) error {
 		if err != nil {
 			return err
 		}
-		if out[0].Err == nil {
+		if out[0].Err == nil && !out[0].Same {
 			p.made[name] = fingerprint
 		}
 		return out[0].Err
