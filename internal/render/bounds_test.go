@@ -78,8 +78,8 @@ func renderTime(t *testing.T, r *Renderer, text string) (time.Duration, error) {
 // Issue 2, bad input: nobody keeps a processor busy with a small document. Each either takes time in
 // proportion to its size, or is refused once it has taken a bounded amount of work.
 func TestAHostileDocumentIsRenderedInProportionOrRefused(t *testing.T) {
-	if testing.Short() {
-		t.Skip("renders some megabytes")
+	if testing.Short() || slow {
+		t.Skip("measures the rendering of some megabytes")
 	}
 	r := New(one{})
 	small, large := hostile(50_000), hostile(200_000)
