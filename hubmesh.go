@@ -101,11 +101,12 @@ func New(o Options) (m *Mesh, err error) {
 			m = nil
 		}
 	}()
-	if m.hubs, err = hub.New(hub.Options{ID: m.id, Logger: o.Logger, Bounds: budget.Defaults()}); err != nil {
-		return m, err
-	}
+	// The store first: what it refuses is told before there is anything to undo.
 	contentDir, err := m.openStore(o)
 	if err != nil {
+		return m, err
+	}
+	if m.hubs, err = hub.New(hub.Options{ID: m.id, Logger: o.Logger, Bounds: budget.Defaults()}); err != nil {
 		return m, err
 	}
 	if err := m.openNodes(o); err != nil {
@@ -210,6 +211,9 @@ func (m *Mesh) load() error {
 		}
 	})
 	if err != nil {
+		return err
+	}
+	if err := m.service.Recover(ctx); err != nil {
 		return err
 	}
 	if err := m.service.LoadCollections(ctx); err != nil {

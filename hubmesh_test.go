@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -238,5 +239,76 @@ func TestWhatWasAcknowledgedIsThereAfterReopening(t *testing.T) {
 	n, err := m.Get(hubmesh.As(t.Context(), "bob"), "acme")
 	if err != nil || n.Version != 2 || n.Name != "Acme" {
 		t.Fatalf("%+v %v", n, err)
+	}
+}
+
+// locked is a tree with a folder that can not be read.
+type locked struct {
+	all fstest.MapFS
+	dir string
+}
+
+func (l locked) Open(name string) (fs.File, error) { return l.all.Open(name) }
+
+func (l locked) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name == l.dir {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrPermission}
+	}
+	return l.all.ReadDir(name)
+}
+
+// edge §4
+func TestAFolderThatCannotBeReadFailsAloneAmongNodesAndFiles(t *testing.T) {
+	m, ctx := open(t, t.TempDir())
+	src := locked{files("imp/a.md", "a", "imp/locked/b.md", "b", "imp/z.md", "z"), "imp/locked"}
+	content := locked{files("imp/a.txt", "a", "imp/locked/b.txt", "b", "imp/z.txt", "z"), "imp/locked"}
+	path, err := m.ImportFS(ctx, "the test", src, "", content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := finished(t, m, ctx, path)
+	if c.Counts["created"] != 2 || c.Counts["files"] != 2 || c.Counts["failed"] != 2 {
+		t.Errorf("%+v", c)
+	}
+	for _, line := range c.Messages {
+		if line.About != "imp/locked" || line.Level != "error" {
+			t.Errorf("%+v", line)
+		}
+	}
+}
+
+// edge §4
+func TestImportsOfOneTreeAtATimeMakeEachNodeOnce(t *testing.T) {
+	m, ctx := open(t, t.TempDir())
+	const imports = 4
+	paths := make([]string, imports)
+	var starting sync.WaitGroup
+	for i := range imports {
+		starting.Go(func() {
+			var err error
+			if paths[i], err = m.ImportFS(ctx, "the test", tree, "", nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	starting.Wait()
+	if t.Failed() {
+		return
+	}
+	created := 0
+	for _, path := range paths {
+		c := finished(t, m, ctx, path)
+		if c.Counts["failed"] != 0 {
+			t.Errorf("%+v", c)
+		}
+		created += c.Counts["created"]
+	}
+	if created != len(tree)-1 { // shop.json and shop/index.md are one node
+		t.Errorf("%d nodes were counted as made", created)
+	}
+	for _, path := range []string{"shop", "shop/Order", "shop/o-1", "lone/deep/x"} {
+		if n, err := m.Get(ctx, path); err != nil || n.Version != 1 {
+			t.Errorf("%s: version %d, %v", path, n.Version, err)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/httpapi"
+	"github.com/hubmesh/hubmesh/internal/store"
 	"github.com/hubmesh/hubmesh/web"
 )
 
@@ -26,7 +27,7 @@ func (m *Mesh) Handler(version string) (*httpapi.Server, error) {
 		Services: httpapi.Services{
 			Nodes: nodesAPI{m}, Bulk: nodesAPI{m}, Tree: nodesAPI{m}, Renderer: m.render, Watcher: watchAPI{m}, Content: contentAPI{m}, Files: contentAPI{m},
 			Importer: importAPI{m}, Inspector: inspectAPI{m}, Rights: inspectAPI{m}, Caller: callerAPI{m}, Sessions: m.auth, Tokens: m.auth.Tokens,
-			TokenList: tokenAPI{m}, Readiness: &m.bootWork,
+			TokenList: tokenAPI{m}, Readiness: readiness{m},
 		},
 		Limits: httpapi.Limits{Node: m.limits, BodyBytes: m.bodies}, Bounds: m.hubs.Bounds(), Log: m.log, Page: page, Version: version, Registry: m.metrics(),
 	})
@@ -69,6 +70,26 @@ func (m *Mesh) Serve(ctx context.Context, l net.Listener, o ServeOptions) error 
 	}
 	<-served
 	return err
+}
+
+// readiness tells what keeps the process from serving: work of the first start, and a store that does
+// not take writes, such as on a full disk.
+type readiness struct{ m *Mesh }
+
+// Waiting names what is not settled.
+func (r readiness) Waiting(ctx context.Context) []string {
+	waiting := r.m.bootWork.Waiting(ctx)
+	ctx, cancel := r.m.hubs.Bounds().Context(ctx, budget.StoreRead, "readiness of the store")
+	defer cancel()
+	if err := r.m.store.Ready(ctx); err != nil {
+		reason := "store"
+		var away *store.UnavailableError
+		if errors.As(err, &away) {
+			reason += ": " + away.Hint
+		}
+		waiting = append(waiting, reason)
+	}
+	return waiting
 }
 
 // bootWork is what must have settled before the process is ready: imports of the first start.

@@ -14,9 +14,9 @@ import (
 
 type importCmd struct {
 	remote
-	Source  string `arg:"" help:"Folder of node files, on the server's machine." type:"path"`
+	Source  folder `arg:"" help:"Folder of node files, on the server's machine."`
 	Into    string `help:"Path below which; without it the top-level folders are the partitions." placeholder:"PATH"`
-	Content string `help:"Folder of files that is published as the collection 'content'." placeholder:"DIR" type:"path"`
+	Content folder `help:"Folder of files that is published as the collection 'content'." placeholder:"DIR"`
 	Detach  bool   `help:"Print the activity and leave: do not wait for the end."`
 }
 
@@ -51,7 +51,7 @@ func (c *importCmd) Run(ctx context.Context, s std) error {
 	if err != nil {
 		return err
 	}
-	request := client.Import{Source: c.Source, Into: c.Into, Content: c.Content}
+	request := client.Import{Source: string(c.Source), Into: c.Into, Content: string(c.Content)}
 	path, err := server.StartImport(ctx, request)
 	if err != nil {
 		return err

@@ -503,6 +503,70 @@ func TestAStartThatCannotSucceedSaysWhyAndWhatToDo(t *testing.T) {
 	}
 }
 
+// Issue 2, §5: a start that can not succeed makes nothing, and its error is all that it says.
+func TestAStartThatCannotSucceedMakesNothingAndSaysOneThing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		code int
+		want string
+		args []string
+	}{
+		{"a limit of nothing", exitUsage, "--node-bytes is 0", []string{"--node-bytes", "0"}},
+		{"a negative limit", exitUsage, "--history is -1", []string{"--history=-1"}},
+		{"an address without a port", exitUsage, "want HOST:PORT", []string{"--listen", "localhost"}},
+		{"a port that is none", exitUsage, "want HOST:PORT", []string{"--listen", "127.0.0.1:99999"}},
+		{"no folder to import", exitUsage, "'/nonexistent-folder': no such folder", []string{"--import", "/nonexistent-folder"}},
+		{"a file to import", exitUsage, "is a file", []string{"--import", file}},
+		{"no name to import", exitUsage, "the name is empty", []string{"--import", ""}},
+		{"no content", exitUsage, "no such folder", []string{"--content", "/nonexistent-folder"}},
+		{"no name for the data", exitUsage, "the name is empty", []string{"--data", ""}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			data := filepath.Join(t.TempDir(), "data")
+			code, out, errs := briefly(t, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, c.args...)...)
+			if code != c.code || !strings.Contains(errs, c.want) || out != "" {
+				t.Errorf("exit code %d\n%s%s", code, out, errs)
+			}
+			if strings.Contains(errs, `"level"`) {
+				t.Errorf("log lines beside the error: %s", errs)
+			}
+			if _, err := os.Stat(data); !os.IsNotExist(err) {
+				t.Errorf("the data folder was made: %v", err)
+			}
+		})
+	}
+	// What is found out only with the data open is told as plainly.
+	dir := corrupt(t)
+	if code, out, errs := briefly(t, "serve", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0"); code != exitFailed || strings.Count(strings.TrimSpace(errs), "\n") != 0 || out != "" {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}
+
+// briefly runs one command line that must not serve; one that does is told to stop.
+func briefly(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, errors.New("it serves"))
+	defer cancel()
+	t.Chdir(t.TempDir()) // for what a wrong name makes
+	var o, e bytes.Buffer
+	code = run(ctx, args, std{strings.NewReader(""), &o, &e})
+	return code, o.String(), e.String()
+}
+
+// Issue 2, §5: an empty name is not the folder that the command runs in.
+func TestAnImportOfNothingIsRefused(t *testing.T) {
+	for _, args := range [][]string{{"import", ""}, {"import", ".", "--content", ""}} {
+		code, _, errs := hm(t, "", append(args, "--server", "http://127.0.0.1:1")...)
+		if code != exitUsage || !strings.Contains(errs, "the name is empty") {
+			t.Errorf("%q: exit code %d: %s", args, code, errs)
+		}
+	}
+}
+
 func corrupt(t *testing.T) string {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "data"), 0o750); err != nil {

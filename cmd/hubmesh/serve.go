@@ -22,11 +22,11 @@ import (
 const testingEnv = "HUBMESH_TESTING"
 
 type serveCmd struct {
-	Data           string   `help:"Data folder: the database and the content files." default:"./hubmesh-data" type:"path"`
+	Data           folder   `help:"Data folder: the database and the content files." default:"./hubmesh-data"`
 	Listen         string   `help:"Address to listen on." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	AdminTokenFile string   `help:"File for the Admin token, written at the first start with mode 0600. Default: admin-token in the data folder." placeholder:"FILE" type:"path"`
-	Import         []string `help:"Import a folder of node files at this start; may repeat." placeholder:"DIR" type:"path"`
-	Content        string   `help:"Folder of content files that goes with --import." placeholder:"DIR" type:"path"`
+	AdminTokenFile folder   `help:"File for the Admin token, written at the first start with mode 0600. Default: admin-token in the data folder." placeholder:"FILE"`
+	Import         []folder `help:"Import a folder of node files at this start; may repeat." placeholder:"DIR" sep:"none"`
+	Content        folder   `help:"Folder of content files that goes with --import." placeholder:"DIR"`
 	Into           string   `help:"Path below which --import puts the nodes." placeholder:"PATH"`
 	PublicRead     bool     `help:"Let visitors without credentials read everything but assignments."`
 	Memory         bool     `help:"Keep nothing: the data is gone when the process ends."`
@@ -38,6 +38,36 @@ type serveCmd struct {
 	Fault          []string `help:"For tests, with HUBMESH_TESTING=1: start:PATH=DURATION delays the start of a node's hub." placeholder:"FAULT"`
 }
 
+// Validate refuses flags that can not be meant, before anything is made.
+func (c *serveCmd) Validate() error {
+	for _, n := range []struct {
+		flag  string
+		value int64
+	}{{"--node-bytes", int64(c.NodeBytes)}, {"--json-depth", int64(c.JSONDepth)}, {"--body-bytes", c.BodyBytes}, {"--history", int64(c.History)}} {
+		if n.value < 1 {
+			return fmt.Errorf("%s is %d; want 1 or more", n.flag, n.value)
+		}
+	}
+	_, port, err := net.SplitHostPort(c.Listen)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return fmt.Errorf("--listen '%s': want HOST:PORT, such as 127.0.0.1:8080", c.Listen)
+	}
+	for _, dir := range c.Import {
+		if err := dir.check(); err != nil {
+			return fmt.Errorf("--import: %w", err)
+		}
+	}
+	if c.Content != "" {
+		if err := c.Content.check(); err != nil {
+			return fmt.Errorf("--content: %w", err)
+		}
+	}
+	return nil
+}
+
 // Run serves until the process is told to stop.
 func (c *serveCmd) Run(ctx context.Context, s std) error {
 	collectLessOften()
@@ -45,17 +75,17 @@ func (c *serveCmd) Run(ctx context.Context, s std) error {
 	if err != nil {
 		return usage(err)
 	}
-	var level slog.Level
+	var level slog.LevelVar
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		return usage(err)
 	}
-	log := slog.New(slog.NewJSONHandler(s.err, &slog.HandlerOptions{Level: level}))
+	log := slog.New(slog.NewJSONHandler(s.err, &slog.HandlerOptions{Level: &level}))
 	// The port first: a process that can not listen must not open the data.
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return listenError(c.Listen, err)
 	}
-	o := hubmesh.Options{Dir: c.Data, Logger: log, NodeBytes: c.NodeBytes, Depth: c.JSONDepth, BodyBytes: c.BodyBytes, History: c.History, StartDelay: delay}
+	o := hubmesh.Options{Dir: string(c.Data), Logger: log, NodeBytes: c.NodeBytes, Depth: c.JSONDepth, BodyBytes: c.BodyBytes, History: c.History, StartDelay: delay}
 	if c.Memory {
 		o.Dir = ""
 	}
@@ -64,6 +94,9 @@ func (c *serveCmd) Run(ctx context.Context, s std) error {
 		return errors.Join(err, l.Close())
 	}
 	serveErr := c.serve(ctx, s, m, l, log)
+	if serveErr != nil && ctx.Err() == nil {
+		level.Set(slog.LevelError) // a start that has failed is told by its error, not by how it is undone
+	}
 	bound, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), 45*time.Second, errors.New("the shutdown took more than 45 s"))
 	defer cancel()
 	return errors.Join(serveErr, m.Close(bound))
@@ -74,9 +107,9 @@ func (c *serveCmd) serve(ctx context.Context, s std, m *hubmesh.Mesh, l net.List
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	file := c.AdminTokenFile
+	file := string(c.AdminTokenFile)
 	if file == "" {
-		file = filepath.Join(c.Data, "admin-token")
+		file = filepath.Join(string(c.Data), "admin-token")
 	}
 	created, err := m.AdminToken(ctx, file)
 	if err != nil {
@@ -91,7 +124,7 @@ func (c *serveCmd) serve(ctx context.Context, s std, m *hubmesh.Mesh, l net.List
 		}
 	}
 	for _, dir := range c.Import {
-		if _, err := m.BootImportFolder(dir, c.Into, c.Content); err != nil {
+		if _, err := m.BootImportFolder(string(dir), c.Into, string(c.Content)); err != nil {
 			return errors.Join(fmt.Errorf("--import: %w", err), l.Close())
 		}
 	}

@@ -156,6 +156,9 @@ func guarded(ctx context.Context, p *Progress, work func(context.Context, *Progr
 func (r *Runner) follow(ctx context.Context, p *Progress, cancel context.CancelFunc) {
 	w, err := r.mirrors.Watch(r.ctx, p.path, 0)
 	if err != nil {
+		if ctx.Err() != nil || r.ctx.Err() != nil {
+			return // it has ended, or everything is about to
+		}
 		r.log.Warn("an activity can not be cancelled", "address", string(p.path), "error", err)
 		return
 	}

@@ -278,8 +278,14 @@ func (s *Service) CopyIn(ctx context.Context, owner node.Path, name string, src 
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil || d.IsDir() {
+		switch {
+		case err != nil && file == ".":
 			return err
+		case err != nil: // a folder that can not be read fails alone
+			skip(file, err)
+			return nil
+		case d.IsDir():
+			return nil
 		}
 		if !d.Type().IsRegular() {
 			skip(file, errors.New("not a regular file"))

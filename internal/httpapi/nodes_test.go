@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/hubmesh/hubmesh/internal/access"
 )
 
 const asBob = "Bearer bob"
@@ -75,6 +77,7 @@ func TestNodesAreReadAndWritten(t *testing.T) {
 		{"a query that can not be read says where", "GET", "/api/query?q=(a", bob, "", 400, []string{`"code":"invalid_query"`, `"offset"`}},
 		{"a document is rendered", "GET", "/api/render/acme/p", bob, "", 200, []string{`"path":"acme/p"`, `"html":`}},
 		{"a preview is rendered", "POST", "/api/render/acme/p", bob, `{"markdown":"x"}`, 200, []string{`"html":`}},
+		{"a preview of what is not there is 404", "POST", "/api/render/acme/none", bob, `{"markdown":"x"}`, 404, []string{`"code":"not_found"`, "No node found at 'acme/none'"}},
 	})
 }
 
@@ -223,4 +226,22 @@ func TestABodyIsCheckedWhileItIsRead(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Issue 2, bad input: a renderer works for nobody who may not read, and that is told like absence.
+func TestAPreviewIsRenderedForWhoeverMayReadTheNodeOnly(t *testing.T) {
+	m := newMesh(doc("acme/p", 1))
+	_, base := serve(t, m)
+	m.fail = &access.DeniedError{Subject: "anonymous", Path: "acme/p", Need: access.Read}
+	denied := send(t, base, "POST", "/api/render/acme/p", []string{"Content-Type", "application/json"}, strings.NewReader(`{"markdown":"x"}`))
+	m.fail = nil
+	absent := send(t, base, "POST", "/api/render/acme/q", []string{"Content-Type", "application/json"}, strings.NewReader(`{"markdown":"x"}`))
+	if denied.status != 404 || absent.status != 404 || !strings.Contains(denied.body, "No node found at 'acme/p'") || !strings.Contains(absent.body, "No node found at 'acme/q'") {
+		t.Errorf("%+v\n%+v", denied, absent)
+	}
+	for _, call := range m.calls {
+		if strings.HasSuffix(call, " render") {
+			t.Errorf("rendered: %v", m.calls)
+		}
+	}
 }

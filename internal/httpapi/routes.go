@@ -97,9 +97,9 @@ var operations = []operation{
 		params:  []param{{"q", "query", "string", "the query"}},
 		answers: []answer{{http.StatusOK, "QueryResult", "", "the nodes"}}, codes: []string{"invalid_query", "lapsed", "undetermined"}, needs: hasTree, handle: (*Server).runQuery},
 	{method: "GET", path: "/api/render/{path}", id: "renderNode", tag: "nodes", summary: "The node's document as sanitised HTML",
-		answers: []answer{{http.StatusOK, "Rendered", "", "the HTML"}}, codes: readCodes, needs: hasRenderer, handle: (*Server).renderNode},
+		answers: []answer{{http.StatusOK, "Rendered", "", "the HTML"}}, codes: more(readCodes, "too_large", "overloaded"), needs: hasRenderer, handle: (*Server).renderNode},
 	{method: "POST", path: "/api/render/{path}", id: "renderText", tag: "nodes", summary: "Markdown as the node's document would be rendered", body: "Markdown",
-		answers: []answer{{http.StatusOK, "HTML", "", "the HTML"}}, codes: more(readCodes, "invalid_json", "too_large", "unsupported_media_type"), needs: hasRenderer, handle: (*Server).renderText},
+		answers: []answer{{http.StatusOK, "HTML", "", "the HTML"}}, codes: more(readCodes, "invalid_json", "too_large", "unsupported_media_type", "overloaded"), needs: hasRenderer, handle: (*Server).renderText},
 
 	{method: "GET", path: "/api/watch/{path}", id: "watchNode", tag: "live", summary: "One node, live",
 		params:  []param{resumeFrom},
@@ -162,7 +162,7 @@ var operations = []operation{
 
 func hasNodes(s *Services) bool     { return s.Nodes != nil }
 func hasTree(s *Services) bool      { return s.Tree != nil }
-func hasRenderer(s *Services) bool  { return s.Renderer != nil }
+func hasRenderer(s *Services) bool  { return s.Renderer != nil && s.Nodes != nil }
 func hasWatcher(s *Services) bool   { return s.Watcher != nil }
 func hasFiles(s *Services) bool     { return s.Files != nil }
 func hasInspector(s *Services) bool { return s.Inspector != nil }

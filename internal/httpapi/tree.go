@@ -170,6 +170,10 @@ func (s *Server) renderText(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// A preview is of a node that the caller may read; nothing is read or rendered for whoever may not.
+	if _, err := s.Nodes.Get(r.Context(), path); err != nil {
+		return missing(path, err)
+	}
 	var text struct {
 		Markdown string `json:"markdown"`
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -45,6 +46,9 @@ func parseJSON(text []byte, at node.Path, limits node.Limits) (n node.Node, warn
 // Category, Icon, Order, NodeType and State are fields of the node; the rest of the front matter stays in
 // the content beside the text.
 func parseMarkdown(text []byte, at node.Path, limits node.Limits) (n node.Node, warnings []string, err error) {
+	if offset, bad := notUTF8(text); bad {
+		return node.Node{}, nil, fmt.Errorf("byte %d is not UTF-8; save the file as UTF-8", offset)
+	}
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	front, body, err := splitFront(text)
 	if err != nil {
@@ -102,6 +106,18 @@ func parseMarkdown(text []byte, at node.Path, limits node.Limits) (n node.Node, 
 		return node.Node{}, nil, err
 	}
 	return n, warnings, nil
+}
+
+// notUTF8 is where a text stops being UTF-8, from 0; bad is false where it never does.
+func notUTF8(text []byte) (offset int, bad bool) {
+	for offset < len(text) {
+		r, size := utf8.DecodeRune(text[offset:])
+		if r == utf8.RuneError && size == 1 {
+			return offset, true
+		}
+		offset += size
+	}
+	return 0, false
 }
 
 // splitFront cuts YAML front matter off a document.

@@ -299,14 +299,15 @@ func (p *plan) ensureSpace(ctx context.Context, name node.Path) error {
 		if err != nil {
 			return err
 		}
-		if out[0].Err == nil {
+		if out[0].Err == nil && !out[0].Same {
 			p.made[name] = fingerprint
 		}
 		return out[0].Err
 	}
 	n := node.Node{Path: name, NodeType: node.TypeSpace, Name: string(name), Content: node.RawContent(`{"$type":"Space"}`)}
 	_, err = p.s.o.Nodes.Create(ctx, n)
-	if errors.As(err, new(*store.ExistsError)) {
+	var exists *store.ExistsError
+	if errors.As(err, &exists) && exists.Other == "" {
 		return nil
 	}
 	return err

@@ -59,6 +59,11 @@ func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, err
 	if err := s.prepare(ctx, &n, false); err != nil {
 		return nil, err
 	}
+	leave, err := s.guards.enter(n.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	if err := s.bootstrap(ctx, n); err != nil {
 		return nil, err
 	}
@@ -87,6 +92,9 @@ func (s *Service) prepare(ctx context.Context, n *node.Node, imported bool) erro
 		return &RuleError{Path: n.Path, Reason: "the root has no node"}
 	}
 	if err := s.permit(ctx, n.Path, access.Create); err != nil {
+		return err
+	}
+	if err := newPath(n.Path); err != nil {
 		return err
 	}
 	if err := structure(n, imported); err != nil {
@@ -142,7 +150,22 @@ func (s *Service) bootstrap(ctx context.Context, n node.Node) error {
 	if _, err := s.lastVersion(ctx, n.Path); err != nil {
 		return err
 	}
-	return s.store.EnsurePartition(ctx, n.Path.Partition(), author(ctx))
+	return s.ensurePartition(ctx, n)
+}
+
+// ensurePartition provisions the partition of its root n. One that differs in case only stands in the
+// way like any other node would.
+func (s *Service) ensurePartition(ctx context.Context, n node.Node) error {
+	err := s.store.EnsurePartition(ctx, n.Path.Partition(), author(ctx))
+	var twin *store.PartitionError
+	if !errors.As(err, &twin) || twin.Other == "" {
+		return err
+	}
+	exists := &store.ExistsError{Path: n.Path, Other: node.Path(twin.Other)}
+	if other, err := s.store.Read(ctx, exists.Other); err == nil {
+		exists.Version = other.Version
+	}
+	return exists
 }
 
 // grantCreator makes the creator of a space its Admin, unless that is so already. The space stands
@@ -173,6 +196,8 @@ func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*Create
 	seen := map[node.Path]bool{}
 	var writes []store.Write
 	var at []int
+	var leaves []func()
+	defer func() { each(leaves) }()
 	for i, n := range r.Nodes {
 		out[i].Path = n.Path
 		err := s.prepareMany(ctx, &n, seen)
@@ -181,7 +206,10 @@ func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*Create
 			n.Version++
 		}
 		if err == nil {
-			err = s.guards.check(n.Path)
+			var leave func()
+			if leave, err = s.guards.enter(n.Path); err == nil {
+				leaves = append(leaves, leave)
+			}
 		}
 		if err != nil {
 			out[i].Err = err

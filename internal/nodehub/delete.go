@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
 )
@@ -39,20 +40,120 @@ func (e *PartialDeleteError) Error() string {
 func (e *PartialDeleteError) Unwrap() error { return e.Err }
 
 // delete removes a node, with its satellites, or a whole subtree (data.md §1.4): permission first,
-// then the guard, then a plan by the store's own enumeration, then bottom-up.
+// then the guard, then a plan by the store's own enumeration, then bottom-up. With recursion the node
+// itself may be absent: what lies below it is removed all the same. A partition goes with its root.
 func (s *Service) delete(ctx context.Context, r *DeleteRequest) (*DeleteReply, error) {
 	if err := s.permit(ctx, r.Path, access.Delete); err != nil {
 		return nil, err
 	}
-	root, err := s.store.Read(ctx, r.Path)
+	root, there, err := s.rootOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if r.If.Version != 0 && r.If.Version != root.Version {
-		return nil, &store.ConflictError{Path: r.Path, Expected: r.If.Version, Actual: root.Version}
+	release, err := s.guards.open(ctx, r.Path)
+	if err != nil {
+		return nil, err
 	}
-	release := s.guards.open(r.Path)
 	defer release()
+	if r.Path.Depth() > 1 {
+		reply, err := s.deleteTree(ctx, r, root, there)
+		if err == nil && reply.Deleted == 0 {
+			return nil, &store.NotFoundError{Path: r.Path, LastVersion: root.Version}
+		}
+		return reply, err
+	}
+	// What would be refused is refused before anything is marked.
+	if _, err := s.plan(ctx, r); err != nil {
+		return nil, err
+	}
+	return s.deletePartition(ctx, r, root, there)
+}
+
+// rootOf reads the node that is to be deleted. One that is absent has its tombstone's version; there is
+// false then, and only a deletion with recursion and without a condition goes on.
+func (s *Service) rootOf(ctx context.Context, r *DeleteRequest) (root node.Node, there bool, err error) {
+	root, err = s.store.Read(ctx, r.Path)
+	var missing *store.NotFoundError
+	switch {
+	case errors.As(err, &missing) && r.Recursive && r.If.Version == 0 && r.Path != node.RootAccess && !r.Path.IsRoot():
+		return node.Node{Path: r.Path, Version: missing.LastVersion}, false, nil
+	case err != nil:
+		return node.Node{}, false, err
+	case r.If.Version != 0 && r.If.Version != root.Version:
+		return node.Node{}, false, &store.ConflictError{Path: r.Path, Expected: r.If.Version, Actual: root.Version}
+	}
+	return root, true, nil
+}
+
+// deletePartition deletes a partition's root and everything below it, and then the partition. The store
+// marks the partition first: whoever writes into it, by whatever way and however late, is refused, so
+// that it is empty when the last node is gone. A deletion that fails takes the mark away.
+func (s *Service) deletePartition(ctx context.Context, r *DeleteRequest, root node.Node, there bool) (reply *DeleteReply, err error) {
+	name := r.Path.Partition()
+	done, ok := s.guards.claim(r.Path)
+	if !ok {
+		return nil, beingDeleted(r.Path, r.Path)
+	}
+	defer done()
+	err = s.store.MarkPartition(ctx, name, true)
+	var missing *store.PartitionError
+	if errors.As(err, &missing) && !there {
+		return nil, &store.NotFoundError{Path: r.Path, LastVersion: root.Version}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.unmark(ctx, name)
+		}
+	}()
+	if reply, err = s.deleteTree(ctx, r, root, there); err != nil {
+		return nil, err
+	}
+	if err := s.store.RemovePartition(ctx, name); err != nil {
+		return nil, &PartialDeleteError{Path: r.Path, Deleted: reply.Deleted, Failed: r.Path, Err: err}
+	}
+	return reply, nil
+}
+
+// unmark lets a partition be written again whose deletion has failed. It goes on when the caller leaves.
+func (s *Service) unmark(ctx context.Context, name string) {
+	ctx, cancel := s.mesh.Bounds().Context(context.WithoutCancel(ctx), budget.Commit, "unmark '"+name+"'")
+	defer cancel()
+	err := s.store.MarkPartition(ctx, name, false)
+	var missing *store.PartitionError
+	if err != nil && !errors.As(err, &missing) {
+		s.log.Error("a partition whose deletion failed stays closed to writes until it is deleted or the process starts again", "partition", name, "error", err)
+	}
+}
+
+// Recover settles partitions whose deletion ended with an earlier process: an empty one goes, another
+// one can be written again.
+func (s *Service) Recover(ctx context.Context) error {
+	all, err := s.store.Partitions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if !p.Deleting {
+			continue
+		}
+		err := s.store.RemovePartition(ctx, p.Name)
+		var left *store.PartitionError
+		if errors.As(err, &left) && left.Reason == store.ReasonNotEmpty {
+			s.log.Warn("the deletion of a space ended before it was done; what is left can be used or deleted again", "partition", p.Name)
+			err = s.store.MarkPartition(ctx, p.Name, false)
+		}
+		if err != nil {
+			return fmt.Errorf("partition '%s', whose deletion did not end: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// deleteTree deletes what is below a node, and then the node, where there is one.
+func (s *Service) deleteTree(ctx context.Context, r *DeleteRequest, root node.Node, there bool) (*DeleteReply, error) {
 	plan, err := s.plan(ctx, r)
 	if err != nil {
 		return nil, err
@@ -75,18 +176,15 @@ func (s *Service) delete(ctx context.Context, r *DeleteRequest) (*DeleteReply, e
 			return nil, err
 		}
 	}
+	if !there {
+		return &DeleteReply{Deleted: deleted, Version: root.Version}, nil
+	}
 	version, err := s.deleteRoot(ctx, r, root)
 	if err != nil {
 		if deleted == 0 {
 			return nil, err
 		}
 		return nil, &PartialDeleteError{Path: r.Path, Deleted: deleted, Failed: r.Path, Err: err}
-	}
-	if r.Path.Depth() == 1 {
-		// An emptied partition goes with its root; one that has got new nodes stays.
-		if err := s.store.RemovePartition(ctx, r.Path.Partition()); err != nil {
-			s.log.Info("a partition stays after its root was deleted", "partition", r.Path.Partition(), "error", err)
-		}
 	}
 	return &DeleteReply{Deleted: deleted + 1, Version: version}, nil
 }

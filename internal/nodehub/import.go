@@ -57,7 +57,13 @@ func (s *Service) importOnce(ctx context.Context, nodes []node.Node, todo []int,
 	var releases []func()
 	defer func() { each(releases) }()
 	for _, i := range todo {
-		w, same, err := s.importWrite(ctx, nodes[i], have, tombs)
+		var w store.Write
+		var same bool
+		leave, err := s.guards.enter(nodes[i].Path)
+		if err == nil {
+			releases = append(releases, leave)
+			w, same, err = s.importWrite(ctx, nodes[i], have, tombs)
+		}
 		if err == nil && !same {
 			var release func()
 			if release, err = s.access.Admit(access.Change{Path: w.Node.Path, Version: w.Node.Version, Node: w.Node}); err == nil {
@@ -96,16 +102,13 @@ func (s *Service) importOnce(ctx context.Context, nodes []node.Node, todo []int,
 
 // importWrite is the write of one node of an import; same tells that none is needed.
 func (s *Service) importWrite(ctx context.Context, n node.Node, have map[node.Path]node.Node, tombs map[node.Path]int64) (w store.Write, same bool, err error) {
-	if err := s.guards.check(n.Path); err != nil {
-		return w, false, err
-	}
 	cur, exists := have[n.Path]
 	if !exists {
 		if err := s.prepare(ctx, &n, true); err != nil {
 			return w, false, err
 		}
 		if n.Path.Depth() == 1 {
-			if err := s.store.EnsurePartition(ctx, n.Path.Partition(), author(ctx)); err != nil {
+			if err := s.ensurePartition(ctx, n); err != nil {
 				return w, false, err
 			}
 		}

@@ -31,6 +31,7 @@ type gate struct {
 	mu       sync.Mutex
 	onRead   func(path node.Path)
 	onCommit func(batch []store.Write)
+	onRemove func() error // before a partition is removed; an error is the store's
 	reads    map[node.Path]int
 
 	onIdentity []string // subjects that rows were read as
@@ -61,6 +62,18 @@ func (g *gate) Commit(ctx context.Context, batch []store.Write) ([]store.Result,
 	return g.Store.Commit(ctx, batch)
 }
 
+func (g *gate) RemovePartition(ctx context.Context, name string) error {
+	g.mu.Lock()
+	f := g.onRemove
+	g.mu.Unlock()
+	if f != nil {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return g.Store.RemovePartition(ctx, name)
+}
+
 func (g *gate) hook(onRead func(node.Path), onCommit func([]store.Write)) {
 	g.mu.Lock()
 	g.onRead, g.onCommit = onRead, onCommit
@@ -84,6 +97,11 @@ type rig struct {
 
 func newRig(t *testing.T, tweak ...func(*nodehub.Options)) *rig {
 	t.Helper()
+	return newRigOn(t, memory.New(memory.Options{}), tweak...)
+}
+
+func newRigOn(t *testing.T, on store.Store, tweak ...func(*nodehub.Options)) *rig {
+	t.Helper()
 	r := &rig{t: t, log: &bytes.Buffer{}}
 	logger := slog.New(slog.NewTextHandler(&lockedWriter{w: r.log}, nil))
 	m, err := hub.New(hub.Options{ID: "1", Logger: logger})
@@ -91,7 +109,7 @@ func newRig(t *testing.T, tweak ...func(*nodehub.Options)) *rig {
 		t.Fatal(err)
 	}
 	r.mesh = m
-	r.store = &gate{Store: memory.New(memory.Options{}), reads: map[node.Path]int{}}
+	r.store = &gate{Store: on, reads: map[node.Path]int{}}
 	r.commit = store.NewCommitter(r.store, store.CommitterOptions{})
 	r.access = access.NewIndex(nil)
 	o := nodehub.Options{Mesh: m, Store: r.store, Committer: r.commit, Access: r.access}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/hubmesh/hubmesh/internal/node"
 )
 
@@ -15,6 +17,19 @@ type RuleError struct {
 }
 
 func (e *RuleError) Error() string { return fmt.Sprintf("'%s': %s", e.Path, e.Reason) }
+
+// newPath refuses a path that no new node may have: what [node.Path.CheckNew] does, and a path that is
+// not composed as far as it can be (Unicode NFC), because the same text typed elsewhere would be another
+// path. Paths that exist are left alone.
+func newPath(path node.Path) error {
+	if err := path.CheckNew(); err != nil {
+		return err
+	}
+	if !norm.NFC.IsNormalString(string(path)) {
+		return &node.PathError{Path: string(path), Reason: fmt.Sprintf("its letters and accents are written apart (not Unicode NFC); use %q", norm.NFC.String(string(path)))}
+	}
+	return nil
+}
 
 const activityKind = "_Activity"
 

@@ -101,8 +101,12 @@ func (s *Service) update(ctx context.Context, h *hub.Hub, cond Condition, change
 
 // commit submits one write and waits for it. The wait ends with the caller's budget, the work does not.
 func (s *Service) commit(ctx context.Context, w store.Write) (node.Node, error) {
-	if err := s.guards.check(w.Node.Path); err != nil && w.Op != store.OpDelete {
-		return node.Node{}, err
+	if w.Op != store.OpDelete {
+		leave, err := s.guards.enter(w.Node.Path)
+		if err != nil {
+			return node.Node{}, err
+		}
+		defer leave()
 	}
 	release, err := s.access.Admit(access.Change{Path: w.Node.Path, Version: w.Node.Version, Deleted: w.Op == store.OpDelete, Node: w.Node})
 	if err != nil {

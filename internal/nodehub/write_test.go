@@ -381,3 +381,65 @@ func TestASlowStartIsToldByTheOwnerInsideTheReadersBudgetAndTheNodeStartsOnce(t 
 		}
 	})
 }
+
+// architecture.md, superseded rules: two that differ in case only are refused at create.
+func TestASpaceThatDiffersInCaseOnlyIsInTheWay(t *testing.T) {
+	r := newRig(t)
+	for _, create := range []func() error{
+		func() error {
+			_, err := r.c.Create(r.root, node.Node{Path: "ACME", NodeType: node.TypeSpace, Content: node.RawContent(`{}`)})
+			return err
+		},
+		func() error {
+			_, _, err := r.c.Put(r.root, node.Node{Path: "Acme", NodeType: node.TypeSpace, Content: node.RawContent(`{}`)}, nodehub.Condition{})
+			return err
+		},
+		func() error {
+			out, err := r.c.Import(r.root, []node.Node{{Path: "aCME", NodeType: node.TypeSpace, Content: node.RawContent(`{}`)}})
+			if err != nil {
+				return err
+			}
+			return out[0].Err
+		},
+	} {
+		if exists := wantErr[*store.ExistsError](t, create()); exists.Other != "acme" || exists.Version != 1 {
+			t.Errorf("%+v", exists)
+		}
+	}
+}
+
+// bad input: a path that looks like another one
+func TestANewPathHasNothingThatIsNotSeen(t *testing.T) {
+	r := newRig(t)
+	for path, want := range map[string]string{
+		"acme/a\u202eb":  "U+202E, a character that changes the direction",
+		"acme/a\u200bb":  "U+200B, a character that is not seen",
+		"acme/\ufeffa":   "U+FEFF, a character that is not seen",
+		"acme/a\u00ad/x": "U+00AD, a character that is not seen",
+		"acme/\u3164":    "U+3164, a character that is not seen",
+		"acme/a\ufffe":   "U+FFFE, a code point that is no character",
+		"acme/\ue000":    "U+E000, a code point for private use",
+		"acme/e\u0301":   "use \"acme/\u00e9\"",
+	} {
+		_, err := r.c.Create(r.root, node.Node{Path: node.Path(path), Content: node.RawContent(`{}`)})
+		if bad := wantErr[*node.PathError](t, err); !strings.Contains(bad.Reason, want) {
+			t.Errorf("%q: %v", path, err)
+		}
+		out, err := r.c.Import(r.root, []node.Node{{Path: node.Path(path), Content: node.RawContent(`{}`)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantErr[*node.PathError](t, out[0].Err)
+		// The control: one that is there already is read, changed and deleted as ever.
+		if _, err := r.commit.Submit(r.root, store.Write{Op: store.OpCreate, Node: node.Node{Path: node.Path(path), Version: 1, Content: node.RawContent(`{}`)}}); err != nil {
+			t.Fatal(err)
+		}
+		r.patch(path, `{"name":"x"}`)
+		if _, err := r.c.Delete(r.root, node.Path(path), false, nodehub.Condition{}); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, path := range []string{"acme/\u00e9", "acme/日本語", "acme/ünï", "acme/❤️"} {
+		r.create(path, "", `{}`)
+	}
+}

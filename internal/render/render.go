@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"html"
 	"path"
+	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
@@ -30,16 +33,18 @@ type Renderer struct {
 	nodes    Nodes
 	markdown goldmark.Markdown
 	policy   *bluemonday.Policy
+	slots    chan struct{} // one for each document that may be rendered at a time
+	waiting  atomic.Int64
 }
 
 // New returns a renderer.
 func New(nodes Nodes) *Renderer {
-	return &Renderer{nodes: nodes, policy: policy(), markdown: goldmark.New(
-		goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList),
-		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithInlineParsers(util.Prioritized(mention{}, 150)),
-			parser.WithASTTransformers(util.Prioritized(rewriter{}, 100))),
-		goldmark.WithRendererOptions(ghtml.WithUnsafe()), // sanitised below
+	r := &Renderer{nodes: nodes, policy: policy(), slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))), markdown: goldmark.New(
+		goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList), // for what they render
+		goldmark.WithRendererOptions(ghtml.WithUnsafe()),                                     // sanitised below
 	)}
+	r.markdown.SetParser(newParser())
+	return r
 }
 
 // Render returns the HTML of the node at a path, "" for a node without a document, and its version.
@@ -50,21 +55,55 @@ func (r *Renderer) Render(ctx context.Context, at node.Path) (string, int64, err
 	}
 	text := Document(n)
 	if text == "" {
-		return r.policy.Sanitize(n.PreRenderedHTML), n.Version, nil
+		out, err := r.bounded(ctx, at, n.PreRenderedHTML, func(context.Context) ([]byte, error) { return []byte(n.PreRenderedHTML), nil })
+		return out, n.Version, err
 	}
 	out, err := r.RenderText(ctx, at, text)
 	return out, n.Version, err
 }
 
-// RenderText renders Markdown as if it were the document of the node at a path.
-func (r *Renderer) RenderText(_ context.Context, at node.Path, markdown string) (string, error) {
-	pc := parser.NewContext()
-	pc.Set(baseKey, at)
-	var b bytes.Buffer
-	if err := r.markdown.Convert([]byte(markdown), &b, parser.WithContext(pc)); err != nil {
+// RenderText renders Markdown as if it were the document of the node at a path. It answers
+// *[TooLargeError] for a document that is too long or too intricate, *[BusyError] when too many are being
+// rendered, and the cause of ctx when that ends, which ends the work.
+func (r *Renderer) RenderText(ctx context.Context, at node.Path, markdown string) (string, error) {
+	return r.bounded(ctx, at, markdown, func(ctx context.Context) ([]byte, error) {
+		pc := parser.NewContext()
+		pc.Set(baseKey, at)
+		m := &meter{ctx: ctx}
+		pc.Set(meterKey, m)
+		source := []byte(markdown)
+		doc := r.markdown.Parser().Parse(text.NewReader(source), parser.WithContext(pc))
+		m.alive()
+		var out capped
+		err := r.markdown.Renderer().Render(&out, source, doc)
+		m.alive()
+		return out.text, err
+	})
+}
+
+// bounded makes HTML from a text within the bounds of the renderer, and sanitises it.
+func (r *Renderer) bounded(ctx context.Context, at node.Path, from string, convert func(context.Context) ([]byte, error)) (html string, err error) {
+	if len(from) > MaxDocument {
+		return "", &TooLargeError{fmt.Sprintf("it has %d bytes; %d are allowed", len(from), MaxDocument)}
+	}
+	done, err := r.turn(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	ctx, cancel := context.WithTimeoutCause(ctx, renderBound, &TooLargeError{fmt.Sprintf("it took more than %v; divide it", renderBound)})
+	defer cancel()
+	err = guard(func() error {
+		out, err := convert(ctx)
+		if err == nil {
+			html = r.policy.Sanitize(string(out))
+		}
+		return err
+	})
+	if err != nil {
 		return "", fmt.Errorf("rendering '%s': %w", at, err)
 	}
-	return r.policy.Sanitize(b.String()), nil
+	return html, nil
 }
 
 // Document is the Markdown of a node: the member "markdown" of its content, or "text" or "body" of a
@@ -102,14 +141,19 @@ type rewriter struct{}
 
 func (rewriter) Transform(doc *ast.Document, _ text.Reader, pc parser.Context) {
 	at, _ := pc.Get(baseKey).(node.Path)
+	m := meterOf(pc)
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			return ast.WalkContinue, nil
 		}
+		m.add(1)
 		switch n := n.(type) {
 		case *ast.Link:
+			// A definition that many links name is written out for each of them.
+			m.add(stepWork * (len(n.Destination) + len(n.Title)))
 			n.Destination = []byte(link(at, string(n.Destination)))
 		case *ast.Image:
+			m.add(stepWork * (len(n.Destination) + len(n.Title)))
 			n.Destination = []byte(image(at, string(n.Destination)))
 		}
 		return ast.WalkContinue, nil
@@ -172,11 +216,12 @@ type mention struct{}
 
 func (mention) Trigger() []byte { return []byte{'@'} }
 
-func (mention) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.Node {
+func (mention) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
 	if before := block.PrecendingCharacter(); before != '\n' && before != ' ' && before != '(' && before != '\t' && before != '|' {
 		return nil
 	}
 	line, _ := block.PeekLine()
+	line = line[:min(len(line), node.MaxPathBytes+8)] // no longer path is one, and none is looked for
 	marks := 1
 	if len(line) > 1 && line[1] == '@' {
 		marks = 2
@@ -184,8 +229,12 @@ func (mention) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.Node {
 	// The call form @@("path") says the same.
 	if quoted, ok := bytes.CutPrefix(line[marks:], []byte(`("`)); ok {
 		if target, _, ok := bytes.Cut(quoted, []byte(`")`)); ok && len(target) > 0 {
+			to, inside := place(pc, string(target))
+			if !inside {
+				return nil
+			}
 			block.Advance(marks + len(target) + 4)
-			return nodeLink(string(target))
+			return nodeLink(to)
 		}
 	}
 	end := marks
@@ -197,24 +246,43 @@ func (mention) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.Node {
 	if !strings.Contains(target, "/") || strings.Contains(target, "@") {
 		return nil
 	}
+	to, inside := place(pc, target)
+	if !inside {
+		return nil
+	}
 	block.Advance(marks + len(strings.TrimRight(string(line[marks:end]), ".,;:!?")))
 	if marks == 2 && isPicture(target) {
 		l := ast.NewLink()
 		if local, ok := strings.CutPrefix(target, "content/"); ok {
 			l.Destination = []byte("content/" + local)
 		} else {
-			l.Destination = []byte("/api/content/" + escapePath(target))
+			l.Destination = []byte("/api/content/" + escapePath(to))
 		}
 		img := ast.NewImage(l)
 		img.AppendChild(img, ast.NewString([]byte(html.EscapeString(path.Base(target)))))
 		return img
 	}
-	return nodeLink(target)
+	return nodeLink(to)
+}
+
+// place is the path that a mention names. One that begins with "./" or "../" is relative to the node, as
+// to a folder; inside is false for one that leads out of the tree.
+func place(pc parser.Context, target string) (to string, inside bool) {
+	target = strings.Trim(target, "/")
+	segments := strings.Split(target, "/")
+	if !slices.Contains(segments, "..") && !slices.Contains(segments, ".") {
+		return target, true
+	}
+	if segments[0] == ".." || segments[0] == "." {
+		at, _ := pc.Get(baseKey).(node.Path)
+		target = string(at) + "/" + target
+	}
+	to = path.Clean(strings.TrimPrefix(target, "/")) // without a slash before it, ".." is not lost at the top
+	return to, to != "." && to != ".." && !strings.HasPrefix(to, "../")
 }
 
 // nodeLink is a link to a node that shows its path.
 func nodeLink(target string) ast.Node {
-	target = strings.Trim(target, "/")
 	l := ast.NewLink()
 	l.Destination = []byte("/" + escapePath(target))
 	l.AppendChild(l, ast.NewString([]byte(html.EscapeString(target))))

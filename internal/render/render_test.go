@@ -93,3 +93,17 @@ func TestEveryDocumentOfTheGuideRenders(t *testing.T) {
 		t.Fatal("no table")
 	}
 }
+
+// edge §4: HTML that was rendered elsewhere is as untrusted as a document, and what a node is called does
+// not come into it.
+func TestWhatANodeBringsRenderedIsSanitisedToo(t *testing.T) {
+	n := one{Name: "<script>alert(1)</script>", Icon: "javascript:alert(1)", PreRenderedHTML: `<p onclick="x">a</p><script>alert(1)</script><a href="javascript:x">b</a>`}
+	out, _, err := New(n).Render(t.Context(), "acme/x")
+	if err != nil || !strings.Contains(out, "<p>a</p>") || strings.Contains(out, "alert") || strings.Contains(out, "javascript") || strings.Contains(out, "onclick") {
+		t.Errorf("%q %v", out, err)
+	}
+	n.PreRenderedHTML, n.Content = "", node.RawContent(`{"markdown":"![i](javascript:x) [j](JaVaScript:x) <javascript:x>"}`)
+	if out, _, err := New(n).Render(t.Context(), "acme/x"); err != nil || strings.Contains(out, `="javascript`) || strings.Contains(strings.ToLower(out), `="javascript`) || strings.Contains(out, "alert") {
+		t.Errorf("%q %v", out, err)
+	}
+}

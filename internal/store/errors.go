@@ -61,6 +61,7 @@ func (e *ConflictError) Error() string {
 type PartitionError struct {
 	Partition string
 	Reason    string // "missing", "deleting", "not empty", "invalid name", "differs in case only from 'X'"
+	Other     string // the partition that differs in case only, where that is the reason
 }
 
 func (e *PartitionError) Error() string {

@@ -32,7 +32,7 @@ func CheckPartitionName(name string) error {
 func AdmitPartition(known Partition, name string) error {
 	switch {
 	case known.Name != name:
-		return &PartitionError{Partition: name, Reason: fmt.Sprintf("differs in case only from '%s'", known.Name)}
+		return &PartitionError{Partition: name, Reason: fmt.Sprintf("differs in case only from '%s'", known.Name), Other: known.Name}
 	case known.Deleting:
 		return &PartitionError{Partition: name, Reason: ReasonDeleting}
 	}

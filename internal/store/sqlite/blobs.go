@@ -37,7 +37,7 @@ func (b blobs) PutMany(ctx context.Context, bucket string, values map[string][]b
 			return err
 		}
 	}
-	return b.change(ctx, "write a blob", func() error {
+	return b.change(ctx, "write a blob", b.store.grow, func() error {
 		for key, value := range values {
 			if value == nil {
 				value = []byte{}
@@ -51,19 +51,19 @@ func (b blobs) PutMany(ctx context.Context, bucket string, values map[string][]b
 }
 
 func (b blobs) Delete(ctx context.Context, bucket, key string) error {
-	return b.change(ctx, "delete a blob", func() error {
+	return b.change(ctx, "delete a blob", b.store.freeing, func() error {
 		_, err := exec(b.store.writer.deleteBlob, bucket, key)
 		return err
 	})
 }
 
-func (b blobs) change(ctx context.Context, op string, fn func() error) error {
+func (b blobs) change(ctx context.Context, op string, transaction func(func() error) error, fn func() error) error {
 	done, err := b.store.turn(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err := b.store.writer.transaction(fn); err != nil {
+	if err := transaction(fn); err != nil {
 		return b.store.writeFault(op, err)
 	}
 	b.store.recovered()

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -17,11 +18,29 @@ func (s *Store) Commit(ctx context.Context, batch []store.Write) ([]store.Result
 		return nil, err
 	}
 	defer done()
+	fault := s.growing()
+	if fault == nil {
+		results, err := s.attempt(batch)
+		if err == nil {
+			s.recovered()
+			return results, nil
+		}
+		fault = err
+	}
+	fault = s.writeFault("commit", fault)
+	if !isFull(fault) || !slices.ContainsFunc(batch, func(w store.Write) bool { return w.Op == store.OpDelete }) {
+		return nil, fault
+	}
+	return s.commitDeletes(batch, fault)
+}
+
+// attempt writes a batch in one transaction and publishes it. The caller is the one writer.
+func (s *Store) attempt(batch []store.Write) ([]store.Result, error) {
 	results := make([]store.Result, len(batch))
 	changes := make([]store.Change, 0, len(batch))
 	seen := make(map[node.Path]struct{}, len(batch))
 	now := node.Stamp(s.options.Now())
-	err = s.writer.transaction(func() error {
+	err := s.writer.transaction(func() error {
 		for i, w := range batch {
 			if _, twice := seen[w.Node.Path]; twice {
 				results[i].Err = store.ErrBatchDuplicate
@@ -42,9 +61,8 @@ func (s *Store) Commit(ctx context.Context, batch []store.Write) ([]store.Result
 		return nil
 	})
 	if err != nil {
-		return nil, s.writeFault("commit", err)
+		return nil, err
 	}
-	s.recovered()
 	s.fanout.Publish(changes)
 	return results, nil
 }
@@ -232,6 +250,9 @@ func (s *Store) writeFault(op string, err error) error {
 
 // recovered notes that a transaction was committed.
 func (s *Store) recovered() {
+	if s.reserve.used.Load() {
+		return // only what frees space is written
+	}
 	s.fault.Lock()
 	was := s.fault.last
 	s.fault.last = nil

@@ -32,7 +32,7 @@ const (
 
 // Options of a store; only File is needed.
 type Options struct {
-	File      string // the database; beside it are FILE-wal, FILE-shm and FILE.lock
+	File      string // the database; beside it are FILE-wal, FILE-shm, FILE.lock and FILE.reserve
 	History   int    // versions kept of a node; 0 is store.DefaultHistory
 	ScanRows  int    // nodes that a query may look at; 0 is store.DefaultScanRows
 	ScanBytes int    // bytes that a query may return; 0 is store.DefaultScanBytes
@@ -59,6 +59,7 @@ type Store struct {
 	closed  atomic.Bool
 
 	partitions partitionTable
+	reserve    reserve
 
 	fault struct {
 		sync.Mutex
@@ -139,7 +140,14 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err = s.reads.prepare(ctx, s.pool); err != nil {
 		return err
 	}
-	return s.partitions.load(ctx, s.pool)
+	if err = s.partitions.load(ctx, s.pool); err != nil {
+		return err
+	}
+	s.reserve.file = file + ".reserve"
+	if err := s.reserve.make(); err != nil {
+		s.log.Warn("no room could be kept on the disk for deletions; if it runs full, nothing can be deleted", "file", s.reserve.file, "error", err)
+	}
+	return nil
 }
 
 // prepareFile creates the file for its owner alone, and refuses one that is no database.

@@ -82,6 +82,9 @@ func (s *Store) EnsurePartition(ctx context.Context, name, by string) error {
 		return store.AdmitPartition(known, name)
 	}
 	p := store.Partition{Name: name, CreatedAt: node.Stamp(s.options.Now()), CreatedBy: by}
+	if err = s.growing(); err != nil {
+		return s.writeFault("provision partition "+name, err)
+	}
 	err = s.statement("insert into partitions (name, folded, created_at, created_by) values (?, ?, ?, ?)", name, node.Fold(name), p.CreatedAt.UnixMicro(), by)
 	if err != nil {
 		return s.writeFault("provision partition "+name, err)
@@ -120,7 +123,7 @@ func (s *Store) mark(name string, deleting bool) error {
 	if !exists || p.Name != name {
 		return store.MissingPartition(name)
 	}
-	if err := s.statement("update partitions set deleting = ? where name = ?", deleting, name); err != nil {
+	if err := s.freeingStatement("update partitions set deleting = ? where name = ?", deleting, name); err != nil {
 		return s.writeFault("mark partition "+name, err)
 	}
 	p.Deleting = deleting
@@ -177,7 +180,7 @@ func (s *Store) markEmpty(ctx context.Context, name string) error {
 
 // removeSlice removes some history, and the partition itself once none is left.
 func (s *Store) removeSlice(name, from, to string) (more bool, err error) {
-	err = s.writer.transaction(func() error {
+	err = s.freeing(func() error {
 		const slice = "delete from history where rowid in (select rowid from history where key = ?1 or key > ?2 and key < ?3 limit ?4)"
 		result, err := s.writer.conn.ExecContext(context.Background(), slice, name, from, to, sliceRows)
 		if err != nil {
@@ -206,4 +209,12 @@ func (s *Store) statement(text string, args ...any) error {
 		s.recovered()
 	}
 	return err
+}
+
+// freeingStatement is statement for what frees space.
+func (s *Store) freeingStatement(text string, args ...any) error {
+	return s.freeing(func() error {
+		_, err := s.writer.conn.ExecContext(context.Background(), text, args...)
+		return err
+	})
 }
