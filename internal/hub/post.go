@@ -68,6 +68,10 @@ func (m *Mesh) route(d *Delivery) {
 		Message: fmt.Sprintf("No node found at '%s'", d.to)})
 }
 
+// Refuse answers a delivery that no hub has taken: the caller of an ask gets the failure as its outcome,
+// and the sender's hub is told of a post that nobody took.
+func (m *Mesh) Refuse(d *Delivery, err error) { m.refuse(d, message.Classify(err)) }
+
 // refuse answers a delivery that no hub has taken.
 func (m *Mesh) refuse(d *Delivery, f *message.Failure) {
 	if d.slot == nil {

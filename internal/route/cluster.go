@@ -205,7 +205,7 @@ func target(d *hub.Delivery) (key string, isNode bool, err error) {
 func (c *Cluster) Route(d *hub.Delivery) {
 	key, isNode, err := target(d)
 	if err != nil {
-		d.Fail(&message.Failure{Type: message.NotFound, Target: d.Target().Path(), AnsweredBy: c.name, Reason: message.ReasonNoEntry,
+		c.mesh.Refuse(d, &message.Failure{Type: message.NotFound, Target: d.Target().Path(), AnsweredBy: c.name, Reason: message.ReasonNoEntry,
 			Message: fmt.Sprintf("No node found at '%s'", d.Target().Path()), Cause: err})
 		return
 	}
@@ -225,7 +225,7 @@ func (c *Cluster) deliverHere(d *hub.Delivery, to wire.Entry) Disposition {
 	}
 	h := c.mesh.Local(d.Target())
 	if h == nil {
-		d.Fail(unhosted(host, d))
+		c.mesh.Refuse(d, unhosted(host, d))
 		return Answered
 	}
 	if !c.mesh.Offer(h, d) {
@@ -258,7 +258,7 @@ func (c *Cluster) send(ch *channel, to wire.Entry, lane uint64, d *hub.Delivery,
 	}
 	body, f := c.pack(d, to, lane)
 	if f != nil {
-		ch.later(func() { d.Fail(f) })
+		ch.later(func() { c.mesh.Refuse(d, f) })
 		end(Answered)
 		return
 	}
@@ -317,7 +317,7 @@ func (c *Cluster) outcome(d *hub.Delivery, to wire.Entry, name string, a transpo
 		return c.undelivered(d, to, name, a.Err)
 	}
 	if len(a.Body) == 0 {
-		d.Fail(c.unreadable(d, errEnvelope))
+		c.mesh.Refuse(d, c.unreadable(d, errEnvelope))
 		return Answered
 	}
 	switch body := a.Body[1:]; a.Body[0] {
@@ -326,7 +326,7 @@ func (c *Cluster) outcome(d *hub.Delivery, to wire.Entry, name string, a transpo
 	case replyValue:
 		v := d.Wire().NewReply()
 		if err := c.codec.decode(body, v); err != nil {
-			d.Fail(c.unreadable(d, err))
+			c.mesh.Refuse(d, c.unreadable(d, err))
 		} else {
 			d.Answer(v)
 		}
@@ -336,7 +336,7 @@ func (c *Cluster) outcome(d *hub.Delivery, to wire.Entry, name string, a transpo
 		if err != nil {
 			f = c.unreadable(d, err)
 		}
-		d.Fail(f)
+		c.mesh.Refuse(d, f)
 		return Answered
 	case refusedGoing, refusedLane:
 		return Unsent
@@ -344,7 +344,7 @@ func (c *Cluster) outcome(d *hub.Delivery, to wire.Entry, name string, a transpo
 		c.forget(d, to)
 		return Denied
 	}
-	d.Fail(c.unreadable(d, errEnvelope))
+	c.mesh.Refuse(d, c.unreadable(d, errEnvelope))
 	return Answered
 }
 
@@ -359,7 +359,7 @@ func (c *Cluster) undelivered(d *hub.Delivery, to wire.Entry, name string, err e
 	var large *transport.TooLargeError
 	switch {
 	case errors.As(err, &large):
-		d.Fail(c.unreadable(d, large))
+		c.mesh.Refuse(d, c.unreadable(d, large))
 		return Answered
 	case errors.As(err, &unsent) && unsent.Reason == transport.Overloaded:
 		c.refuse(d, cluster.Refusal{Reason: cluster.Overloaded, By: c.name, Detail: "too much waits to be sent to the silo " + name})
@@ -370,5 +370,8 @@ func (c *Cluster) undelivered(d *hub.Delivery, to wire.Entry, name string, err e
 	}
 	c.forget(d, to)
 	c.count.lost.Add(1)
+	if d.IsRequest() {
+		c.mesh.Refuse(d, lost(c.name, d, err))
+	}
 	return Lost
 }

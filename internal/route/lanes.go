@@ -168,7 +168,9 @@ func (ch *channel) Send(to wire.Entry, lane uint64, d *hub.Delivery, done func(D
 }
 
 // Lose implements [Carrier].
-func (ch *channel) Lose(d *hub.Delivery) { ch.later(func() { d.Fail(lost(ch.c.name, d)) }) }
+func (ch *channel) Lose(d *hub.Delivery) {
+	ch.later(func() { ch.c.mesh.Refuse(d, lost(ch.c.name, d, errPost)) })
+}
 
 // Refuse implements [Carrier].
 func (ch *channel) Refuse(d *hub.Delivery, r cluster.Refusal) {

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -43,11 +44,15 @@ func detail(r cluster.Refusal) string {
 	return text
 }
 
-// lost is the answer for a message that left this process and whose answer will not come.
-func lost(by string, d *hub.Delivery) *message.Failure {
-	return &message.Failure{Type: message.ShuttingDown, Target: d.Target().Path(), AnsweredBy: by, Reason: message.ReasonLost, OutcomeUnknown: true,
-		Message: fmt.Sprintf("the connection to the silo that serves '%s' was lost after the message had been sent; whether it was executed is not known", d.Target())}
+// lost is the answer for a message that left this process and whose answer will not come, or has not come
+// from a silo that is suspect.
+func lost(by string, d *hub.Delivery, why error) *message.Failure {
+	return &message.Failure{Type: message.ShuttingDown, Target: d.Target().Path(), AnsweredBy: by, Reason: message.ReasonLost, OutcomeUnknown: true, RetryAfter: retryHint,
+		Message: fmt.Sprintf("no answer from '%s' after the message had been sent; whether it was executed is not known: %v", d.Target(), why), Cause: why}
 }
+
+// errPost is why a post is lost whose connection is.
+var errPost = errors.New("the connection was lost")
 
 const (
 	// quietFor is how long after a refusal of an address the next ones are not warned of (C34).
@@ -113,5 +118,5 @@ func (c *Cluster) refuse(d *hub.Delivery, r cluster.Refusal) {
 		line("A delivery was refused: its target was not reached", "address", addr, "reason", r.Reason.String(), "answered_by", r.By, "detail", detail(r),
 			"operation", d.TypeName(), "delivery_id", d.ID(), "sender", d.Sender().String(), "suppressed", suppressed)
 	}
-	d.Fail(f)
+	c.mesh.Refuse(d, f)
 }

@@ -94,7 +94,7 @@ func (r *Router) Route(d *hub.Delivery) {
 		}
 		r.mu.Unlock()
 		if full {
-			d.Fail(r.overloaded(string(path)))
+			r.mesh.Refuse(d, r.overloaded(string(path)))
 		}
 		return
 	}
@@ -141,7 +141,7 @@ func (r *Router) take(addr string, d *hub.Delivery) Disposition {
 	}
 	r.mu.Unlock()
 	if full {
-		d.Fail(r.overloaded(addr))
+		r.mesh.Refuse(d, r.overloaded(addr))
 	}
 	return Answered
 }
@@ -159,7 +159,7 @@ func (r *Router) over(path node.Path) {
 
 // refuse answers for an address that nobody in this mesh serves and that no node has.
 func (r *Router) refuse(d *hub.Delivery, to string) {
-	d.Fail(&message.Failure{Type: message.ShuttingDown, Target: to, AnsweredBy: r.name(), Reason: message.ReasonNoEntry, TargetUnserved: true,
+	r.mesh.Refuse(d, &message.Failure{Type: message.ShuttingDown, Target: to, AnsweredBy: r.name(), Reason: message.ReasonNoEntry, TargetUnserved: true,
 		Message: fmt.Sprintf("Directed delivery to pod hub '%s' was refused: no silo in this cluster is currently serving that hub; nothing was queued", to)})
 }
 
@@ -178,7 +178,7 @@ func (r *Router) activate(path node.Path, a *activation) {
 		delete(r.inflight, string(path))
 		r.mu.Unlock()
 		for _, d := range waiting {
-			d.Fail(f)
+			r.mesh.Refuse(d, f)
 		}
 		r.over(path)
 		return
@@ -197,7 +197,7 @@ func (r *Router) activate(path node.Path, a *activation) {
 	case err != nil:
 		f := message.Classify(err)
 		for _, d := range waiting {
-			d.Fail(f)
+			r.mesh.Refuse(d, f)
 		}
 		r.over(path)
 	case dirty:

@@ -176,6 +176,7 @@ func (d *Detector) tick() {
 	for _, p := range d.sorted() {
 		d.judge(p, now, paused)
 	}
+	d.watch(now)
 	for _, m := range d.view.Members() {
 		if m.Epoch == d.self {
 			continue
@@ -188,6 +189,23 @@ func (d *Detector) tick() {
 		case p.connected && now-p.heard > d.pace.Vote && !paused:
 			d.vote(m)
 		}
+	}
+}
+
+// watch has the peers that become suspect before the next tick looked at when they do: what is in flight to
+// them waits for no tick.
+func (d *Detector) watch(now time.Duration) {
+	for _, p := range d.sorted() {
+		due := p.heard + d.pace.Suspect - now
+		if !p.connected || p.suspect || due >= d.pace.Ping {
+			continue
+		}
+		d.clock.After(due+1, func() {
+			if now := d.clock.Now(); p.connected && !p.suspect && now-p.heard > d.pace.Suspect && now-d.last <= d.pace.Paused {
+				p.suspect = true
+				d.links.Suspect(p.m, true)
+			}
+		})
 	}
 }
 
