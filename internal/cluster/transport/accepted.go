@@ -46,8 +46,8 @@ func (t *TCP) serve(socket net.Conn) {
 	conn, c, older, err := t.welcome(socket)
 	t.opened(socket)
 	if err != nil {
-		if t.ctx.Err() == nil && !errors.Is(err, io.EOF) {
-			t.notices.warn(t.cfg.Logger, "serve "+host(socket), "refused a connection of a silo", "remote", socket.RemoteAddr().String(), "error", err)
+		if dialReason(err) == Refused || t.ctx.Err() == nil && !errors.Is(err, io.EOF) {
+			t.notices.turnedAway(t.now(), host(socket), socket.RemoteAddr().String(), err)
 		}
 		return
 	}
@@ -78,7 +78,7 @@ func host(socket net.Conn) string {
 func (t *TCP) malformed(from Peer, err error) {
 	var frame *FrameError
 	if errors.As(err, &frame) {
-		t.notices.warn(t.cfg.Logger, "frame "+from.Name, "closed the connection to a silo", "silo", from.Name, "addr", from.Addr, "error", err)
+		t.notices.warn(t.now(), "frame "+from.Name, "closed the connection to a silo", "silo", from.Name, "addr", from.Addr, "error", err)
 	}
 }
 
@@ -258,7 +258,7 @@ func (c *accepted) answer(id uint64, body []byte) {
 	}
 	if c.bytes+len(f.body) > answerFactor*c.t.cfg.Limits.QueueBytes {
 		c.close()
-		c.t.notices.warn(c.t.cfg.Logger, "unread "+c.p.from.Name, "closed the connection of a silo", "silo", c.p.from.Name, "addr", c.p.from.Addr, "error", errSlowPeer, "bytes", c.bytes)
+		c.t.notices.warn(c.t.now(), "unread "+c.p.from.Name, "closed the connection of a silo", "silo", c.p.from.Name, "addr", c.p.from.Addr, "error", errSlowPeer, "bytes", c.bytes)
 		return
 	}
 	c.queue = append(c.queue, f)

@@ -55,7 +55,7 @@ func (o *dialled) run(ctx context.Context) {
 		o.failed(&DialError{Peer: o.to, Cause: err})
 		return
 	}
-	defer context.AfterFunc(ctx, func() { socket.Close() })()
+	defer context.AfterFunc(ctx, closing(socket))()
 	defer socket.Close()
 	if !o.opened(w) {
 		return
@@ -80,13 +80,13 @@ func (t *TCP) open(ctx context.Context, to Peer, h hello) (conn, socket net.Conn
 	if err != nil {
 		return nil, nil, w, lapsed(ctx, err)
 	}
-	defer func() {
+	defer func(s net.Conn) {
 		if err != nil {
-			socket.Close()
+			s.Close()
 		}
-	}()
+	}(socket)
 	// The socket is cut when ctx ends, so that no read of the handshake outlives it.
-	stop := context.AfterFunc(ctx, func() { socket.Close() })
+	stop := context.AfterFunc(ctx, closing(socket))
 	conn = t.secured(socket, true)
 	if _, err = conn.Write(h.append(nil)); err == nil {
 		w, err = readWelcome(conn, h.version)
@@ -99,6 +99,8 @@ func (t *TCP) open(ctx context.Context, to Peer, h hello) (conn, socket net.Conn
 	}
 	return conn, socket, w, h.judge(w)
 }
+
+func closing(socket net.Conn) func() { return func() { socket.Close() } }
 
 // lapsed prefers the bound that ended ctx to the error that its end caused.
 func lapsed(ctx context.Context, err error) error {
@@ -137,9 +139,7 @@ func (o *dialled) failed(err *DialError) {
 	told, waiters := l.undialled(l.t.now(), err)
 	l.out = nil
 	l.mu.Unlock()
-	if dialReason(err) == Refused {
-		l.t.notices.warn(l.t.cfg.Logger, "dial "+o.to.Name, "refused to talk to a silo", "silo", o.to.Name, "addr", o.to.Addr, "error", err.Cause)
-	}
+	l.t.notices.refused(l.t.now(), err)
 	l.t.clerk.tell(told...)
 	l.t.clerk.connected(waiters, err)
 	l.t.clerk.do(func() { l.t.cfg.Handler.Broken(o.to, err) })
