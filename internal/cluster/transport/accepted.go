@@ -284,6 +284,9 @@ func (c *accepted) write(w *frameWriter) {
 			c.p.mu.Unlock()
 			return
 		}
+		if len(c.queue) == 1 {
+			company(&c.p.mu)
+		}
 		batch, c.queue = c.queue, batch[:0]
 		c.writing, c.bytes = c.bytes, 0
 		for i := range batch {

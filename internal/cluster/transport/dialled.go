@@ -173,6 +173,9 @@ func (o *dialled) write(w *frameWriter) {
 			o.l.mu.Unlock()
 			return
 		}
+		if len(o.s.queue) == 1 {
+			company(&o.l.mu)
+		}
 		batch = o.s.take(batch[:0])
 		o.l.mu.Unlock()
 		if err := w.write(batch); err != nil {
