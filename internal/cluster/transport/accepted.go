@@ -46,6 +46,9 @@ func (t *TCP) serve(socket net.Conn) {
 	conn, c, older, err := t.welcome(socket)
 	t.opened(socket)
 	if err != nil {
+		if other := (*EpochError)(nil); errors.As(err, &other) && other.Want == 0 {
+			return // it asked who is here
+		}
 		if dialReason(err) == Refused || t.ctx.Err() == nil && !errors.Is(err, io.EOF) {
 			t.notices.turnedAway(t.now(), host(socket), socket.RemoteAddr().String(), err)
 		}

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 
@@ -28,12 +29,17 @@ func (l *link) dial(to Peer) {
 	ctx, cancel := context.WithCancel(t.ctx)
 	o := &dialled{l: l, to: to, s: l.dialling(to), cancel: cancel}
 	o.wake.L = &l.mu
-	o.hello = hello{
+	o.hello = t.hello(to)
+	l.out = o
+	t.work.Go(func() { o.run(ctx) })
+}
+
+// hello opens a new connection to that incarnation; epoch 0 asks which one is there.
+func (t *TCP) hello(to Peer) hello {
+	return hello{
 		version: t.cfg.version, epoch: t.epoch.Load(), generation: t.generation.Add(1), target: to.Epoch,
 		maxBody: uint32(t.cfg.Limits.Body), cluster: t.cfg.Cluster, name: t.cfg.Self.Name, addr: t.cfg.Self.Addr,
 	}
-	l.out = o
-	t.work.Go(func() { o.run(ctx) })
 }
 
 // stop ends the connection. The caller holds l.mu.
@@ -72,9 +78,6 @@ func (o *dialled) run(ctx context.Context) {
 func (t *TCP) open(ctx context.Context, to Peer, h hello) (conn, socket net.Conn, w welcome, err error) {
 	ctx, cancel := t.cfg.Bounds.Context(ctx, budget.SiloDial, "dial silo "+to.Name)
 	defer cancel()
-	if h.epoch == 0 {
-		return nil, nil, w, errNoEpoch
-	}
 	dialer := net.Dialer{KeepAliveConfig: keepAlive}
 	socket, err = dialer.DialContext(ctx, "tcp", to.Addr)
 	if err != nil {
@@ -98,6 +101,18 @@ func (t *TCP) open(ctx context.Context, to Peer, h hello) (conn, socket net.Conn
 		return nil, nil, w, lapsed(ctx, err)
 	}
 	return conn, socket, w, h.judge(w)
+}
+
+// Identify asks who listens at an address, for a list of members that names addresses alone. The answer
+// is an incarnation: it may be another one by the time of the next call.
+func (t *TCP) Identify(ctx context.Context, addr string) (Peer, error) {
+	to := Peer{Name: addr, Addr: addr}
+	h := t.hello(to)
+	_, _, w, err := t.open(ctx, to, h)
+	if other := (*EpochError)(nil); errors.As(err, &other) && other.Have != 0 {
+		return Peer{Name: w.name, Epoch: other.Have, Addr: addr}, nil
+	}
+	return Peer{}, &DialError{Peer: to, Cause: err}
 }
 
 func closing(socket net.Conn) func() { return func() { socket.Close() } }

@@ -364,6 +364,50 @@ func TestTenThousandCallsInFlightAreAnsweredQuicklyWhenTheConnectionBreaks(t *te
 	}
 }
 
+// decision 4: a list of members that names addresses alone
+func TestASiloTellsWhoItIs(t *testing.T) {
+	s := newSpy()
+	a, b := listen(t, "a", 0, newSpy(), nil), listen(t, "b", 2, s, nil)
+	who, err := a.Identify(t.Context(), b.Self().Addr)
+	if err != nil || who != b.Self() {
+		t.Fatal(who, err)
+	}
+	b.SetEpoch(0)
+	if who, err := a.Identify(t.Context(), b.Self().Addr); err == nil {
+		t.Fatal(who)
+	}
+	b.Close(t.Context())
+	var dial *DialError
+	if _, err := a.Identify(t.Context(), b.Self().Addr); !errors.As(err, &dial) {
+		t.Fatal(err)
+	}
+	if len(s.lines) != 0 || len(s.accepted) != 0 {
+		t.Fatal("it was logged or announced")
+	}
+}
+
+// bad input: a configuration that cannot work
+func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
+	good := Config{Self: Peer{Name: "a", Epoch: 1}, Handler: newSpy(), Listen: "127.0.0.1:0"}
+	for name, change := range map[string]func(*Config){
+		"no name":              func(c *Config) { c.Self.Name = "" },
+		"a name of 256 bytes":  func(c *Config) { c.Self.Name = strings.Repeat("x", 256) },
+		"no handler":           func(c *Config) { c.Handler = nil },
+		"a queue below a body": func(c *Config) { c.Limits = Limits{Body: 100, QueueBytes: 99} },
+		"a negative limit":     func(c *Config) { c.Limits.Pending = -1 },
+		"no such address":      func(c *Config) { c.Listen = "256.0.0.1:0" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := good
+			change(&cfg)
+			if silo, err := Listen(t.Context(), cfg); err == nil {
+				silo.Close(t.Context())
+				t.Fatal("it listens")
+			}
+		})
+	}
+}
+
 // decision 4: one shared secret, or given certificates
 func TestSilosOfDifferentSecretsOrNoneRefuseEachOther(t *testing.T) {
 	secure := func(secret, cluster string) *Security {
