@@ -64,7 +64,7 @@ func (t *TCP) serve(socket net.Conn) {
 	writer.Go(func() { c.write(newFrameWriter(conn, t.cfg.Bounds.Own(budget.SiloWrite))) })
 	err = c.read(newFrameReader(conn, t.cfg.Limits.Body))
 	close(c.gone)
-	c.end(err)
+	c.end()
 	writer.Wait()
 	t.malformed(c.p.from, err)
 }
@@ -111,7 +111,7 @@ func (t *TCP) welcome(socket net.Conn) (conn net.Conn, c, older *accepted, err e
 			<-older.gone
 		}
 		close(c.gone)
-		c.end(err)
+		c.end()
 	}
 	return conn, c, older, err
 }
@@ -172,7 +172,7 @@ func (p *acceptedPeer) idle() bool {
 }
 
 // cut closes the present connection at once.
-func (p *acceptedPeer) cut(cause error) {
+func (p *acceptedPeer) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.c != nil {
@@ -206,7 +206,7 @@ func (c *accepted) close() {
 }
 
 // end takes the connection off its peer.
-func (c *accepted) end(error) {
+func (c *accepted) end() {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	c.close()

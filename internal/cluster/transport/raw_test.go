@@ -328,7 +328,7 @@ func TestAPeerThatDoesNotReadItsAnswersIsReadNoMoreAndThenCutOff(t *testing.T) {
 	ended(t, c)
 }
 
-// messaging §1.7: what is in flight on a connection that breaks is answered at once
+// decision 4: what is in flight on a connection that breaks is answered at once
 func TestTenThousandCallsInFlightAreAnsweredQuicklyWhenTheConnectionBreaks(t *testing.T) {
 	a, b := newSpy(), newSpy()
 	b.silent = true

@@ -151,7 +151,7 @@ func (t *TCP) SetEpoch(epoch uint64) {
 		})
 	}
 	for _, a := range accepted {
-		a.cut(errRejoined)
+		a.cut()
 	}
 }
 
@@ -212,7 +212,7 @@ func (t *TCP) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		for _, a := range accepted {
-			a.cut(errClosed)
+			a.cut()
 		}
 		return fmt.Errorf("close the transport of silo %s: %w", t.cfg.Self.Name, context.Cause(ctx))
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 func runBreaks(t *testing.T, rig Rig) {
-	each(t, rig, "a broken connection answers all that is pending at once, and the next call dials", func(b bench) { // protocol §2
+	s := suite{t, rig}
+	s.Run("a broken connection answers all that is pending at once, and the next call dials", func(b bench) { // protocol §2
 		a, c := b.pair()
 		c.h.does(silent)
 		var pending []<-chan transport.Answer
@@ -32,7 +33,7 @@ func runBreaks(t *testing.T, rig Rig) {
 			b.t.Fatalf("%+v", s)
 		}
 	})
-	each(t, rig, "Drop loses what was written, refuses what was not, and is not told as a break", func(b bench) {
+	s.Run("Drop loses what was written, refuses what was not, and is not told as a break", func(b bench) {
 		a, c := b.pair()
 		c.h.does(silent)
 		written := a.call(c.self, write("written"))
@@ -59,7 +60,7 @@ func runBreaks(t *testing.T, rig Rig) {
 			b.t.Fatal("told as a break")
 		}
 	})
-	each(t, rig, "a peer that restarts at its address is another peer; what was for the old one ends at once", func(b bench) { // fault 7
+	s.Run("a peer that restarts at its address is another peer; what was for the old one ends at once", func(b bench) { // fault 7
 		a, c := b.pair()
 		c.h.does(silent)
 		old := a.call(c.self, write("for the old"))
@@ -82,7 +83,7 @@ func runBreaks(t *testing.T, rig Rig) {
 			b.t.Fatal("a request for the old incarnation reached the new one")
 		}
 	})
-	each(t, rig, "a newer connection of a peer fences what still comes on its older one", func(b bench) { // protocol §1
+	s.Run("a newer connection of a peer fences what still comes on its older one", func(b bench) { // protocol §1
 		a, c := b.pair()
 		a.answered(b.t, c.self, "first")
 		release := b.Lag(b.t, "a", "b")
@@ -99,7 +100,7 @@ func runBreaks(t *testing.T, rig Rig) {
 			b.t.Fatal("the older connection was not fenced")
 		}
 	})
-	each(t, rig, "without a newer connection, what a closed one still carries is handled", func(b bench) { // protocol §1: the control of the fence
+	s.Run("without a newer connection, what a closed one still carries is handled", func(b bench) { // protocol §1: the control of the fence
 		a, c := b.pair()
 		a.answered(b.t, c.self, "first")
 		c.h.next(b.t)

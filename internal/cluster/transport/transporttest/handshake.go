@@ -9,7 +9,8 @@ import (
 )
 
 func runHandshake(t *testing.T, rig Rig) {
-	each(t, rig, "a peer of another wire version is refused by both with one line and a typed error", func(b bench) {
+	s := suite{t, rig}
+	s.Run("a peer of another wire version is refused by both with one line and a typed error", func(b bench) {
 		a := b.open("a", 0xa1)
 		c := b.open("b", 0xb1, func(_ *transport.Config, version *uint16) { *version = 7 })
 		for dialler, to := range map[node]node{a: c, c: a} {
@@ -23,7 +24,7 @@ func runHandshake(t *testing.T, rig Rig) {
 		oneLine(b.t, a, "wire version 1 here, 7 there")
 		oneLine(b.t, c, "wire version 7 here, 1 there")
 	})
-	each(t, rig, "a peer of another cluster is refused by both with one line and a typed error", func(b bench) {
+	s.Run("a peer of another cluster is refused by both with one line and a typed error", func(b bench) {
 		a := b.open("a", 0xa1)
 		c := b.open("b", 0xb1, func(cfg *transport.Config, _ *uint16) { cfg.Cluster = "other" })
 		err := a.connect(b.t, c.self)
@@ -34,7 +35,7 @@ func runHandshake(t *testing.T, rig Rig) {
 		oneLine(b.t, a, `cluster "test" here, "other" there`)
 		oneLine(b.t, c, `cluster "other" here, "test" there`)
 	})
-	each(t, rig, "a connection for another incarnation is refused in the handshake", func(b bench) { // fault 6
+	s.Run("a connection for another incarnation is refused in the handshake", func(b bench) { // fault 6
 		a, c := b.pair()
 		to := c.self
 		to.Epoch = 0xdead
@@ -48,7 +49,7 @@ func runHandshake(t *testing.T, rig Rig) {
 			b.t.Fatal("the refused connection was announced")
 		}
 	})
-	each(t, rig, "all who ask for a connection share one dial", func(b bench) {
+	s.Run("all who ask for a connection share one dial", func(b bench) {
 		a, c := b.pair()
 		done := make(chan error, 100)
 		for range 100 {

@@ -9,7 +9,8 @@ import (
 )
 
 func runLapses(t *testing.T, rig Rig) {
-	each(t, rig, "a peer that never answers costs the request's own bound", func(b bench) {
+	s := suite{t, rig}
+	s.Run("a peer that never answers costs the request's own bound", func(b bench) {
 		a, c := b.pair()
 		c.h.does(silent)
 		a.connected(b.t, c.self)
@@ -34,7 +35,7 @@ func runLapses(t *testing.T, rig Rig) {
 			b.t.Fatalf("%+v", s)
 		}
 	})
-	each(t, rig, "a request that lapses before it is written is never written", func(b bench) {
+	s.Run("a request that lapses before it is written is never written", func(b bench) {
 		a := b.open("a", 0xa1, quickDial)
 		to := transport.Peer{Name: "mute", Epoch: 0xe1, Addr: b.Mute(b.t)}
 		first := a.call(to, transport.Request{Class: transport.Write, Body: []byte("short"), Within: 10 * time.Millisecond})
@@ -48,7 +49,7 @@ func runLapses(t *testing.T, rig Rig) {
 		}
 		notSent(b.t, wait(b.t, "the failed dial", second).Err, transport.Unreachable)
 	})
-	each(t, rig, "a bound of a later call that ends earlier is kept", func(b bench) {
+	s.Run("a bound of a later call that ends earlier is kept", func(b bench) {
 		a, c := b.pair()
 		c.h.does(silent)
 		bounds := []time.Duration{time.Hour, 200 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond, time.Millisecond}

@@ -8,7 +8,8 @@ import (
 )
 
 func runLifecycle(t *testing.T, rig Rig) {
-	each(t, rig, "Close answers everything, and what comes after it", func(b bench) {
+	s := suite{t, rig}
+	s.Run("Close answers everything, and what comes after it", func(b bench) {
 		a, c := b.pair()
 		c.h.does(silent)
 		written := a.call(c.self, write("written"))
@@ -34,7 +35,7 @@ func runLifecycle(t *testing.T, rig Rig) {
 			b.t.Fatal("told as a break")
 		}
 	})
-	each(t, rig, "a silo that closes has written the answers that it gave", func(b bench) {
+	s.Run("a silo that closes has written the answers that it gave", func(b bench) {
 		a, c := b.pair()
 		c.h.does(silent)
 		var answers []<-chan transport.Answer
@@ -58,7 +59,7 @@ func runLifecycle(t *testing.T, rig Rig) {
 			b.t.Fatalf("%+v", got)
 		}
 	})
-	each(t, rig, "a new epoch closes what spoke for the old one, and is carried", func(b bench) { // protocol §2: evicted
+	s.Run("a new epoch closes what spoke for the old one, and is carried", func(b bench) { // protocol §2: evicted
 		a, c := b.pair()
 		a.answered(b.t, c.self, "as a1")
 		c.answered(b.t, a.self, "to a1")
@@ -84,11 +85,11 @@ func runLifecycle(t *testing.T, rig Rig) {
 			}
 		}
 		c.answered(b.t, a.Self(), "to a2")
-		if a.Self().Epoch != 0xa2 || c.stats(0xa2).Accepted != true {
+		if a.Self().Epoch != 0xa2 || !c.stats(0xa2).Accepted {
 			b.t.Fatalf("%+v", c.Peers())
 		}
 	})
-	each(t, rig, "a forgotten incarnation has neither connection nor metrics", func(b bench) {
+	s.Run("a forgotten incarnation has neither connection nor metrics", func(b bench) {
 		a, c := b.pair()
 		a.answered(b.t, c.self, "x")
 		a.Suspect(0xb1, true)
@@ -101,7 +102,7 @@ func runLifecycle(t *testing.T, rig Rig) {
 		a.Forget(0xe1)
 		a.Forget(0xe2)
 	})
-	each(t, rig, "the metrics of both ends add up", func(b bench) { // fault 17
+	s.Run("the metrics of both ends add up", func(b bench) { // fault 17
 		a, c := b.open("a", 0xa1, limits(transport.Limits{Body: 1000})), b.open("b", 0xb1)
 		a.answered(b.t, c.self, "12345")
 		a.answered(b.t, c.self, "123456789")

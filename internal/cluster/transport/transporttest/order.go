@@ -11,7 +11,8 @@ import (
 )
 
 func runOrder(t *testing.T, rig Rig) {
-	each(t, rig, "requests to one peer arrive in the order of Call", func(b bench) { // C30
+	s := suite{t, rig}
+	s.Run("requests to one peer arrive in the order of Call", func(b bench) { // C30
 		a, c := b.pair()
 		const count = 2000
 		for i := range count { // the first wait for the dial, the others do not
@@ -26,7 +27,7 @@ func runOrder(t *testing.T, rig Rig) {
 			}
 		}
 	})
-	each(t, rig, "a peer that does not answer delays no other", func(b bench) { // C30
+	s.Run("a peer that does not answer delays no other", func(b bench) { // C30
 		a, c := b.pair()
 		silo := b.open("silent", 0xd1)
 		silo.h.does(silent)
@@ -43,7 +44,7 @@ func runOrder(t *testing.T, rig Rig) {
 		default:
 		}
 	})
-	each(t, rig, "answers may come in any order", func(b bench) {
+	s.Run("answers may come in any order", func(b bench) {
 		a, c := b.pair()
 		c.h.does(silent)
 		var answers []<-chan transport.Answer
@@ -64,7 +65,7 @@ func runOrder(t *testing.T, rig Rig) {
 			}
 		}
 	})
-	each(t, rig, "kind, class, body and sender arrive as they were given", func(b bench) {
+	s.Run("kind, class, body and sender arrive as they were given", func(b bench) {
 		a, c := b.pair()
 		large := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 		for _, body := range [][]byte{nil, []byte("x"), large[:511], large[:513], large[:40000], large[:70000], large} {
@@ -84,7 +85,7 @@ func runOrder(t *testing.T, rig Rig) {
 			}
 		}
 	})
-	each(t, rig, "bodies that a handler keeps do not change", func(b bench) {
+	s.Run("bodies that a handler keeps do not change", func(b bench) {
 		a, c := b.pair()
 		for i := range 3000 {
 			a.Call(c.self, write(fmt.Sprintf("body %d %s", i, bytes.Repeat([]byte{'a' + byte(i%26)}, i%700))), func(transport.Answer) {})
@@ -99,7 +100,7 @@ func runOrder(t *testing.T, rig Rig) {
 			}
 		}
 	})
-	each(t, rig, "a new connection is announced before its first request", func(b bench) {
+	s.Run("a new connection is announced before its first request", func(b bench) {
 		a, c := b.pair()
 		c.h.does(func(r transport.Request, reply func([]byte)) {
 			if len(c.h.accepted) == 0 {

@@ -10,7 +10,8 @@ import (
 )
 
 func runRefusals(t *testing.T, rig Rig) {
-	each(t, rig, "a full queue refuses at once, and takes pings", func(b bench) {
+	s := suite{t, rig}
+	s.Run("a full queue refuses at once, and takes pings", func(b bench) {
 		a := b.open("a", 0xa1, limits(transport.Limits{QueueFrames: 10}))
 		to := transport.Peer{Name: "mute", Epoch: 0xe1, Addr: b.Mute(b.t)}
 		for range 10 {
@@ -28,7 +29,7 @@ func runRefusals(t *testing.T, rig Rig) {
 		default:
 		}
 	})
-	each(t, rig, "a queue is bounded in bytes", func(b bench) {
+	s.Run("a queue is bounded in bytes", func(b bench) {
 		a := b.open("a", 0xa1, limits(transport.Limits{Body: 1000, QueueBytes: 2500}))
 		to := transport.Peer{Name: "mute", Epoch: 0xe1, Addr: b.Mute(b.t)}
 		a.call(to, write(strings.Repeat("x", 1000)))
@@ -39,7 +40,7 @@ func runRefusals(t *testing.T, rig Rig) {
 			b.t.Fatalf("%+v", s)
 		}
 	})
-	each(t, rig, "requests without an answer are bounded", func(b bench) {
+	s.Run("requests without an answer are bounded", func(b bench) {
 		a, c := b.open("a", 0xa1, limits(transport.Limits{Pending: 5})), b.open("b", 0xb1)
 		c.h.does(silent)
 		for range 5 {
@@ -48,7 +49,7 @@ func runRefusals(t *testing.T, rig Rig) {
 		notSent(b.t, a.ask(b.t, c.self, transport.Write, "y").Err, transport.Overloaded)
 		c.h.next(b.t).reply(nil)
 	})
-	each(t, rig, "a body above the limit is refused with sizes and without the payload", func(b bench) { // C31
+	s.Run("a body above the limit is refused with sizes and without the payload", func(b bench) { // C31
 		a, c := b.open("a", 0xa1, limits(transport.Limits{Body: 100})), b.open("b", 0xb1)
 		a.answered(b.t, c.self, strings.Repeat("y", 100))
 		got := a.ask(b.t, c.self, transport.Write, strings.Repeat("secret", 17))
@@ -58,7 +59,7 @@ func runRefusals(t *testing.T, rig Rig) {
 			b.t.Fatal(got.Err)
 		}
 	})
-	each(t, rig, "the smaller limit of both ends holds, for requests that wait for the dial too", func(b bench) { // C31
+	s.Run("the smaller limit of both ends holds, for requests that wait for the dial too", func(b bench) { // C31
 		a, c := b.open("a", 0xa1), b.open("b", 0xb1, limits(transport.Limits{Body: 100}))
 		fits, waits := a.call(c.self, write("fits")), a.call(c.self, write(strings.Repeat("x", 101)))
 		notSent(b.t, wait(b.t, "the refusal", waits).Err, transport.TooLarge)
@@ -70,7 +71,7 @@ func runRefusals(t *testing.T, rig Rig) {
 			b.t.Fatal("it arrived")
 		}
 	})
-	each(t, rig, "an answer above the limit leaves the outcome unknown and says why", func(b bench) { // C31
+	s.Run("an answer above the limit leaves the outcome unknown and says why", func(b bench) { // C31
 		a, c := b.open("a", 0xa1, limits(transport.Limits{Body: 100})), b.open("b", 0xb1)
 		c.h.does(func(_ transport.Request, reply func([]byte)) { reply(make([]byte, 101)) })
 		got := a.ask(b.t, c.self, transport.Write, "x")
@@ -80,7 +81,7 @@ func runRefusals(t *testing.T, rig Rig) {
 			b.t.Fatal(got.Err)
 		}
 	})
-	each(t, rig, "an address where nobody listens is unreachable at once, and many calls are few dials", func(b bench) {
+	s.Run("an address where nobody listens is unreachable at once, and many calls are few dials", func(b bench) {
 		a, c := b.pair()
 		b.Crash(b.t, "b")
 		notSent(b.t, a.ask(b.t, c.self, transport.Write, "x").Err, transport.Unreachable)

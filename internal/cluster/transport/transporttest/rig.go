@@ -70,10 +70,15 @@ type bench struct {
 	World
 }
 
-// each runs one subtest on a fresh world.
-func each(t *testing.T, rig Rig, sentence string, test func(b bench)) {
-	t.Run(sentence, func(t *testing.T) {
-		rig.Bubble(t, func(t *testing.T) { test(bench{t, rig.World(t)}) })
+// suite runs subtests, each on a fresh world.
+type suite struct {
+	t   *testing.T
+	rig Rig
+}
+
+func (s suite) Run(sentence string, test func(b bench)) {
+	s.t.Run(sentence, func(t *testing.T) {
+		s.rig.Bubble(t, func(t *testing.T) { test(bench{t, s.rig.World(t)}) })
 	})
 }
 
@@ -256,7 +261,6 @@ func (h *handler) nextAccepted(t *testing.T) transport.Peer {
 type logged struct {
 	mu    sync.Mutex
 	lines []string
-	args  []slog.Attr
 }
 
 func (l *logged) Enabled(context.Context, slog.Level) bool { return true }

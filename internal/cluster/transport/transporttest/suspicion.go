@@ -8,7 +8,8 @@ import (
 )
 
 func runSuspicion(t *testing.T, rig Rig) {
-	each(t, rig, "suspicion answers the reads in flight and leaves writes", func(b bench) { // protocol §7
+	s := suite{t, rig}
+	s.Run("suspicion answers the reads in flight and leaves writes", func(b bench) { // protocol §7
 		a, c := b.pair()
 		c.h.does(silent)
 		read := a.call(c.self, transport.Request{Class: transport.Read, Body: []byte("r")})
@@ -31,7 +32,7 @@ func runSuspicion(t *testing.T, rig Rig) {
 			b.t.Fatalf("%+v", s)
 		}
 	})
-	each(t, rig, "a suspect peer gets pings and nothing else until the mark is cleared", func(b bench) { // protocol §2
+	s.Run("a suspect peer gets pings and nothing else until the mark is cleared", func(b bench) { // protocol §2
 		a, c := b.pair()
 		a.answered(b.t, c.self, "before")
 		a.Suspect(0xb1, true)
@@ -47,7 +48,7 @@ func runSuspicion(t *testing.T, rig Rig) {
 			b.t.Fatal("a refused request arrived")
 		}
 	})
-	each(t, rig, "reads that wait for the dial are not sent when the peer becomes suspect", func(b bench) {
+	s.Run("reads that wait for the dial are not sent when the peer becomes suspect", func(b bench) {
 		a := b.open("a", 0xa1)
 		to := transport.Peer{Name: "mute", Epoch: 0xe1, Addr: b.Mute(b.t)}
 		read := a.call(to, transport.Request{Class: transport.Read, Body: []byte("r")})
@@ -60,7 +61,7 @@ func runSuspicion(t *testing.T, rig Rig) {
 		a.Drop(0xe1, errors.New("done"))
 		notSent(b.t, wait(b.t, "the write", held).Err, transport.Dropped)
 	})
-	each(t, rig, "the mark holds for a peer that was never called, and over a new connection", func(b bench) {
+	s.Run("the mark holds for a peer that was never called, and over a new connection", func(b bench) {
 		a, c := b.pair()
 		a.Suspect(0xb1, true)
 		notSent(b.t, a.ask(b.t, c.self, transport.Read, "x").Err, transport.Suspect)
