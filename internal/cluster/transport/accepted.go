@@ -46,8 +46,11 @@ func (t *TCP) serve(socket net.Conn) {
 	conn, c, older, err := t.welcome(socket)
 	t.opened(socket)
 	if err != nil {
-		if t.ctx.Err() == nil && !errors.Is(err, io.EOF) {
-			t.notices.warn(t.cfg.Logger, "serve "+host(socket), "refused a connection of a silo", "remote", socket.RemoteAddr().String(), "error", err)
+		if other := (*EpochError)(nil); errors.As(err, &other) && other.Want == 0 {
+			return // it asked who is here
+		}
+		if dialReason(err) == Refused || t.ctx.Err() == nil && !errors.Is(err, io.EOF) {
+			t.notices.turnedAway(t.now(), host(socket), socket.RemoteAddr().String(), err)
 		}
 		return
 	}
@@ -61,7 +64,7 @@ func (t *TCP) serve(socket net.Conn) {
 	writer.Go(func() { c.write(newFrameWriter(conn, t.cfg.Bounds.Own(budget.SiloWrite))) })
 	err = c.read(newFrameReader(conn, t.cfg.Limits.Body))
 	close(c.gone)
-	c.end(err)
+	c.end()
 	writer.Wait()
 	t.malformed(c.p.from, err)
 }
@@ -78,7 +81,7 @@ func host(socket net.Conn) string {
 func (t *TCP) malformed(from Peer, err error) {
 	var frame *FrameError
 	if errors.As(err, &frame) {
-		t.notices.warn(t.cfg.Logger, "frame "+from.Name, "closed the connection to a silo", "silo", from.Name, "addr", from.Addr, "error", err)
+		t.notices.warn(t.now(), "frame "+from.Name, "closed the connection to a silo", "silo", from.Name, "addr", from.Addr, "error", err)
 	}
 }
 
@@ -108,7 +111,7 @@ func (t *TCP) welcome(socket net.Conn) (conn net.Conn, c, older *accepted, err e
 			<-older.gone
 		}
 		close(c.gone)
-		c.end(err)
+		c.end()
 	}
 	return conn, c, older, err
 }
@@ -169,7 +172,7 @@ func (p *acceptedPeer) idle() bool {
 }
 
 // cut closes the present connection at once.
-func (p *acceptedPeer) cut(cause error) {
+func (p *acceptedPeer) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.c != nil {
@@ -203,7 +206,7 @@ func (c *accepted) close() {
 }
 
 // end takes the connection off its peer.
-func (c *accepted) end(error) {
+func (c *accepted) end() {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	c.close()
@@ -258,7 +261,7 @@ func (c *accepted) answer(id uint64, body []byte) {
 	}
 	if c.bytes+len(f.body) > answerFactor*c.t.cfg.Limits.QueueBytes {
 		c.close()
-		c.t.notices.warn(c.t.cfg.Logger, "unread "+c.p.from.Name, "closed the connection of a silo", "silo", c.p.from.Name, "addr", c.p.from.Addr, "error", errSlowPeer, "bytes", c.bytes)
+		c.t.notices.warn(c.t.now(), "unread "+c.p.from.Name, "closed the connection of a silo", "silo", c.p.from.Name, "addr", c.p.from.Addr, "error", errSlowPeer, "bytes", c.bytes)
 		return
 	}
 	c.queue = append(c.queue, f)
@@ -283,6 +286,9 @@ func (c *accepted) write(w *frameWriter) {
 			c.close()
 			c.p.mu.Unlock()
 			return
+		}
+		if len(c.queue) == 1 {
+			company(&c.p.mu)
 		}
 		batch, c.queue = c.queue, batch[:0]
 		c.writing, c.bytes = c.bytes, 0

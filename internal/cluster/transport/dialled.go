@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 
@@ -28,12 +29,17 @@ func (l *link) dial(to Peer) {
 	ctx, cancel := context.WithCancel(t.ctx)
 	o := &dialled{l: l, to: to, s: l.dialling(to), cancel: cancel}
 	o.wake.L = &l.mu
-	o.hello = hello{
+	o.hello = t.hello(to)
+	l.out = o
+	t.work.Go(func() { o.run(ctx) })
+}
+
+// hello opens a new connection to that incarnation; epoch 0 asks which one is there.
+func (t *TCP) hello(to Peer) hello {
+	return hello{
 		version: t.cfg.version, epoch: t.epoch.Load(), generation: t.generation.Add(1), target: to.Epoch,
 		maxBody: uint32(t.cfg.Limits.Body), cluster: t.cfg.Cluster, name: t.cfg.Self.Name, addr: t.cfg.Self.Addr,
 	}
-	l.out = o
-	t.work.Go(func() { o.run(ctx) })
 }
 
 // stop ends the connection. The caller holds l.mu.
@@ -55,7 +61,7 @@ func (o *dialled) run(ctx context.Context) {
 		o.failed(&DialError{Peer: o.to, Cause: err})
 		return
 	}
-	defer context.AfterFunc(ctx, func() { socket.Close() })()
+	defer context.AfterFunc(ctx, closing(socket))()
 	defer socket.Close()
 	if !o.opened(w) {
 		return
@@ -72,21 +78,18 @@ func (o *dialled) run(ctx context.Context) {
 func (t *TCP) open(ctx context.Context, to Peer, h hello) (conn, socket net.Conn, w welcome, err error) {
 	ctx, cancel := t.cfg.Bounds.Context(ctx, budget.SiloDial, "dial silo "+to.Name)
 	defer cancel()
-	if h.epoch == 0 {
-		return nil, nil, w, errNoEpoch
-	}
 	dialer := net.Dialer{KeepAliveConfig: keepAlive}
 	socket, err = dialer.DialContext(ctx, "tcp", to.Addr)
 	if err != nil {
 		return nil, nil, w, lapsed(ctx, err)
 	}
-	defer func() {
+	defer func(s net.Conn) {
 		if err != nil {
-			socket.Close()
+			s.Close()
 		}
-	}()
+	}(socket)
 	// The socket is cut when ctx ends, so that no read of the handshake outlives it.
-	stop := context.AfterFunc(ctx, func() { socket.Close() })
+	stop := context.AfterFunc(ctx, closing(socket))
 	conn = t.secured(socket, true)
 	if _, err = conn.Write(h.append(nil)); err == nil {
 		w, err = readWelcome(conn, h.version)
@@ -99,6 +102,20 @@ func (t *TCP) open(ctx context.Context, to Peer, h hello) (conn, socket net.Conn
 	}
 	return conn, socket, w, h.judge(w)
 }
+
+// Identify asks who listens at an address, for a list of members that names addresses alone. The answer
+// is an incarnation: it may be another one by the time of the next call.
+func (t *TCP) Identify(ctx context.Context, addr string) (Peer, error) {
+	to := Peer{Name: addr, Addr: addr}
+	h := t.hello(to)
+	_, _, w, err := t.open(ctx, to, h)
+	if other := (*EpochError)(nil); errors.As(err, &other) && other.Have != 0 {
+		return Peer{Name: w.name, Epoch: other.Have, Addr: addr}, nil
+	}
+	return Peer{}, &DialError{Peer: to, Cause: err}
+}
+
+func closing(socket net.Conn) func() { return func() { socket.Close() } }
 
 // lapsed prefers the bound that ended ctx to the error that its end caused.
 func lapsed(ctx context.Context, err error) error {
@@ -137,9 +154,7 @@ func (o *dialled) failed(err *DialError) {
 	told, waiters := l.undialled(l.t.now(), err)
 	l.out = nil
 	l.mu.Unlock()
-	if dialReason(err) == Refused {
-		l.t.notices.warn(l.t.cfg.Logger, "dial "+o.to.Name, "refused to talk to a silo", "silo", o.to.Name, "addr", o.to.Addr, "error", err.Cause)
-	}
+	l.t.notices.refused(l.t.now(), err)
 	l.t.clerk.tell(told...)
 	l.t.clerk.connected(waiters, err)
 	l.t.clerk.do(func() { l.t.cfg.Handler.Broken(o.to, err) })
@@ -172,6 +187,9 @@ func (o *dialled) write(w *frameWriter) {
 		if o.ended {
 			o.l.mu.Unlock()
 			return
+		}
+		if len(o.s.queue) == 1 {
+			company(&o.l.mu)
 		}
 		batch = o.s.take(batch[:0])
 		o.l.mu.Unlock()

@@ -143,7 +143,6 @@ var (
 	errNoEpoch     = errors.New("this silo is no member of the cluster at present")
 	errRejoined    = errors.New("this silo's epoch has changed")
 	errForgotten   = errors.New("that incarnation has left the view")
-	errFenced      = errors.New("a newer connection of the same peer was accepted")
 	errSlowPeer    = errors.New("the peer does not read its answers")
 	errNobody      = errors.New("connection refused")
 	errDialTimeout = errors.New("no answer to the dial")

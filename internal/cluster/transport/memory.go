@@ -13,6 +13,7 @@ import (
 type Memory struct {
 	net        *Network
 	cfg        Config
+	notices    notices
 	epoch      uint64
 	generation uint64
 	closed     bool // Close: its own pending calls are still told

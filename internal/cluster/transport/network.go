@@ -87,7 +87,7 @@ func (n *Network) JoinWith(cfg Config) (*Memory, error) {
 	if n.names[cfg.Self.Name].alive() || n.addrs[cfg.Self.Addr].alive() {
 		return nil, fmt.Errorf("transport: the name %s or the address %s is in use", cfg.Self.Name, cfg.Self.Addr)
 	}
-	m := &Memory{net: n, cfg: cfg, epoch: cfg.Self.Epoch, links: map[uint64]*memoryLink{}, suspects: map[uint64]bool{}, accepted: map[uint64]*memoryPeer{}}
+	m := &Memory{net: n, cfg: cfg, notices: notices{log: cfg.Logger}, epoch: cfg.Self.Epoch, links: map[uint64]*memoryLink{}, suspects: map[uint64]bool{}, accepted: map[uint64]*memoryPeer{}}
 	n.names[cfg.Self.Name], n.addrs[cfg.Self.Addr] = m, m
 	return m, nil
 }

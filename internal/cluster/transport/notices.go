@@ -15,16 +15,17 @@ const (
 // notices keeps a peer that comes again and again from filling the log: one line a minute for each
 // subject, with the number of those left out.
 type notices struct {
+	log  *slog.Logger
 	mu   sync.Mutex
 	last map[string]*notice
 }
 
 type notice struct {
-	at      time.Time
+	at      int64
 	omitted int
 }
 
-func (n *notices) warn(log *slog.Logger, subject, message string, args ...any) {
+func (n *notices) warn(now int64, subject, message string, args ...any) {
 	n.mu.Lock()
 	if n.last == nil {
 		n.last = map[string]*notice{}
@@ -34,11 +35,10 @@ func (n *notices) warn(log *slog.Logger, subject, message string, args ...any) {
 		if len(n.last) >= maxNotices {
 			clear(n.last)
 		}
-		at = &notice{}
+		at = &notice{at: now - int64(noticePause)}
 		n.last[subject] = at
 	}
-	now := time.Now()
-	if !at.at.IsZero() && now.Sub(at.at) < noticePause {
+	if now-at.at < int64(noticePause) {
 		at.omitted++
 		n.mu.Unlock()
 		return
@@ -49,5 +49,17 @@ func (n *notices) warn(log *slog.Logger, subject, message string, args ...any) {
 	if omitted > 0 {
 		args = append(args, "omitted", omitted)
 	}
-	log.Log(context.Background(), slog.LevelWarn, message, args...)
+	n.log.Log(context.Background(), slog.LevelWarn, message, args...)
+}
+
+// refused logs a dial that ended in the handshake; other failures are the failure detector's matter.
+func (n *notices) refused(now int64, err *DialError) {
+	if dialReason(err) == Refused {
+		n.warn(now, "dial "+err.Peer.Name, "refused to talk to a silo", "silo", err.Peer.Name, "addr", err.Peer.Addr, "error", err.Cause)
+	}
+}
+
+// turnedAway logs a connection that was refused.
+func (n *notices) turnedAway(now int64, host, remote string, err error) {
+	n.warn(now, "serve "+host, "refused a connection of a silo", "remote", remote, "error", err)
 }

@@ -111,6 +111,7 @@ func Listen(ctx context.Context, cfg Config) (*TCP, error) {
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.links.Store(&map[uint64]*link{})
 	t.epoch.Store(cfg.Self.Epoch)
+	t.notices.log = cfg.Logger
 	t.sweeper.init(t)
 	t.work.Go(t.accept)
 	return t, nil
@@ -150,7 +151,7 @@ func (t *TCP) SetEpoch(epoch uint64) {
 		})
 	}
 	for _, a := range accepted {
-		a.cut(errRejoined)
+		a.cut()
 	}
 }
 
@@ -189,13 +190,13 @@ func (t *TCP) Close(ctx context.Context) error {
 		s.Close()
 	}
 	t.mu.Unlock()
+	for _, l := range links {
+		l.drop(errClosed, func(error) error { return errClosed })
+	}
 	if first {
 		t.cancel()
 		t.listener.Close()
 		t.sweeper.stop()
-	}
-	for _, l := range links {
-		l.drop(errClosed, func(error) error { return errClosed })
 	}
 	for _, a := range accepted {
 		a.finish()
@@ -211,7 +212,7 @@ func (t *TCP) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		for _, a := range accepted {
-			a.cut(errClosed)
+			a.cut()
 		}
 		return fmt.Errorf("close the transport of silo %s: %w", t.cfg.Self.Name, context.Cause(ctx))
 	}
@@ -225,7 +226,7 @@ func (t *TCP) accept() {
 			if t.ctx.Err() != nil {
 				return
 			}
-			t.notices.warn(t.cfg.Logger, "accept", "cannot accept connections of silos", "error", err)
+			t.notices.warn(t.now(), "accept", "cannot accept connections of silos", "error", err)
 			pause := time.NewTimer(acceptPause)
 			select {
 			case <-pause.C:
@@ -237,7 +238,7 @@ func (t *TCP) accept() {
 		select {
 		case t.opening <- struct{}{}:
 		default:
-			t.notices.warn(t.cfg.Logger, "opening", "refused a connection: too many handshakes are under way", "remote", socket.RemoteAddr(), "limit", maxOpening)
+			t.notices.warn(t.now(), "opening", "refused a connection: too many handshakes are under way", "remote", socket.RemoteAddr(), "limit", maxOpening)
 			socket.Close()
 			continue
 		}

@@ -75,7 +75,9 @@ func (m *Memory) accept(f *flow) {
 	if refusal != nil {
 		f.send(toClient, packet{run: func() { f.client.welcome(f, w) }})
 		f.open[toClient] = false
+		now := m.net.sched.Now()
 		m.net.mu.Unlock()
+		m.notices.turnedAway(int64(now), f.hello.name, f.hello.addr, refusal)
 		return
 	}
 	if p == nil {
@@ -145,10 +147,12 @@ func (m *Memory) undialled(f *flow, cause error) {
 	l := f.link
 	m.disarm(l)
 	err := &DialError{Peer: l.peer, Cause: cause}
-	told, waiters := l.undialled(int64(m.net.sched.Now()), err)
+	now := int64(m.net.sched.Now())
+	told, waiters := l.undialled(now, err)
 	l.flow = nil
 	m.net.prune()
 	m.net.mu.Unlock()
+	m.notices.refused(now, err)
 	for _, o := range told {
 		o.done(o.a)
 	}
