@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -239,5 +240,56 @@ func TestAPostThatNobodyTakesIsToldToItsSendersHub(t *testing.T) {
 		if f := <-told; !f.TargetUnserved {
 			t.Errorf("%+v", f)
 		}
+	})
+}
+
+// decision 2: a refusal names who answered; `hubmesh why`
+func TestWhySaysWhoServesAnAddressAndWhoSaysSo(t *testing.T) {
+	mesh(t, Options{StartDelay: func(p string) time.Duration {
+		if p == "acme/slow" {
+			return 8 * time.Second
+		}
+		return 0
+	}}, func(t *testing.T, c *Cluster) {
+		c.create(t, "acme", "acme/a", "acme/slow")
+		ctx := system(t)
+		serve(t, c.Silo("s1"), "portal/x")
+		<-time.After(100 * time.Millisecond)
+		x, err := c.Silo("s0").Router.Explain(ctx, "portal/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry := false
+		for _, o := range x.Observations {
+			if o.Missing != "" || o.Role == "slot-owner" && o.Silo != x.SlotOwner {
+				t.Errorf("%+v", o)
+			}
+			if o.Slot != nil && o.Slot.Entry != nil {
+				entry = o.Slot.Entry.Silo == "s1" && o.Slot.Settled
+			}
+		}
+		if !entry {
+			t.Errorf("%+v", x)
+		}
+		go c.Silo("s1").Nodes.Get(ctx, "acme/slow")
+		c.Wait("the node to start", func() bool { return c.Silo("s1").Mesh.Find("acme/slow") != nil })
+		<-time.After(2 * time.Second)
+		if x, err = c.Silo("s2").Router.Explain(ctx, "acme/slow"); err != nil {
+			t.Fatal(err)
+		}
+		told := false
+		for _, o := range x.Observations {
+			told = told || o.Silo == "s1" && o.Serving && strings.Contains(string(o.Hub), "STILL STARTING")
+		}
+		if !told {
+			t.Errorf("%+v", x)
+		}
+		c.Network.Hold(x.SlotOwner)
+		begin := time.Now()
+		x, err = c.Silo("s0").Router.Explain(ctx, "acme/slow")
+		if x.SlotOwner != "s0" && (err != nil || x.Observations[1].Missing == "" || time.Since(begin) > 1100*time.Millisecond) {
+			t.Errorf("of a frozen slot owner after %v: %+v %v", time.Since(begin), x, err)
+		}
+		c.Network.Release(x.SlotOwner)
 	})
 }

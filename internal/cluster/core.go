@@ -66,6 +66,7 @@ type Core struct {
 	cache   map[string]wire.Entry
 	getting bool // a view is being fetched from a peer
 	counts  Counts
+	explain func(addr string) wire.Answer
 }
 
 // Counts are sums since the start.
@@ -81,6 +82,7 @@ func New(c turn.Clock, caller Caller, host Host, watch claim.Observer, cfg Confi
 	k.Locator = directory.NewLocator(c, k, cfg.Directory)
 	k.Owner = directory.NewOwner(c, k, k.Locator, cfg.Directory)
 	k.Claims = claim.New(c, k, host, watch, cfg.Claims)
+	k.explain = func(string) wire.Answer { return wire.Explained{} }
 	return k
 }
 
@@ -188,6 +190,8 @@ func (k *Core) Handle(m wire.Request, answer func(wire.Answer)) {
 	switch m := m.(type) {
 	case wire.Ping, wire.Hello:
 		answer(wire.OK{})
+	case wire.Explain:
+		answer(k.explain(m.Addr))
 	case wire.ViewGet:
 		answer(wire.ViewIs{View: k.view})
 	case wire.ViewPush:

@@ -61,6 +61,7 @@ type Silo struct {
 func NewSilo(p Parts) *Silo {
 	s := &Silo{parts: p}
 	s.Core = New(p.Clock, s, host{p.Host, s}, p.Watch, p.Config)
+	s.explain = s.explainTo
 	s.Detector = membership.NewDetector(p.Clock, s, p.Pace, func(m membership.Member) { s.Member.Vote(m) })
 	s.Member = membership.NewSilo(p.Clock, p.Table, s, p.Rand, p.Timing, p.Me, membership.Events{
 		Chosen: func(e membership.Epoch) { s.net.SetEpoch(uint64(e)) },

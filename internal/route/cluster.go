@@ -102,6 +102,45 @@ func (c *Cluster) Start(n cluster.Network) {
 	c.turn.Do(c.silo.Start)
 }
 
+// StartFixed is Start for silos whose membership does not change by itself: self is this silo's epoch in
+// the view. Nobody joins, votes or leaves; [Cluster.Fix] gives another view.
+func (c *Cluster) StartFixed(n cluster.Network, self membership.Epoch, v *membership.View) {
+	c.net = n
+	c.silo.Use(n)
+	n.SetEpoch(uint64(self))
+	c.mesh.SetWatcher(c)
+	c.mesh.SetRouter(c)
+	c.turn.Do(func() {
+		c.silo.Detector.Start()
+		c.silo.Joined(self, v)
+	})
+}
+
+// Fix gives a silo that was started by [Cluster.StartFixed] a newer view.
+func (c *Cluster) Fix(v *membership.View) { c.turn.Do(func() { c.silo.Apply(v) }) }
+
+// Explain asks this silo and those that have to do with an address what they have observed of it. It
+// ends with ctx.
+func (c *Cluster) Explain(ctx context.Context, addr string) (cluster.Explanation, error) {
+	got := make(chan cluster.Explanation, 1)
+	c.turn.Do(func() { c.silo.Explain(addr, func(x cluster.Explanation) { got <- x }) })
+	select {
+	case x := <-got:
+		return x, nil
+	case <-ctx.Done():
+		return cluster.Explanation{}, context.Cause(ctx)
+	}
+}
+
+// LaneTo describes the lane from this silo to an address; false where there is none.
+func (c *Cluster) LaneTo(addr string) (st LaneState, ok bool) {
+	if ch := c.lanes.find(addr); ch != nil {
+		ch.with(func() { st = ch.lane.Describe() })
+		return st, true
+	}
+	return st, false
+}
+
 // Leave takes the silo out of the cluster in order: view(leaving), node hubs stop, detach. The caller
 // drains and then calls [Cluster.Gone]. It ends with ctx.
 func (c *Cluster) Leave(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"encoding/json"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -115,6 +116,45 @@ func (c *Cluster) Applied(v *membership.View) {
 	c.view.Store(v)
 	c.self.Store(uint64(c.silo.Self()))
 	c.log.Info("A view of the cluster counts", "silo", c.name, "epoch", c.silo.Self().String(), "view", v.String())
+}
+
+// description is a hub for people on other silos.
+type description struct {
+	Kind      string `json:"kind"`
+	RunLevel  string `json:"runLevel"`
+	Gates     string `json:"gates,omitempty"`
+	Queue     int    `json:"queue"`
+	Deferred  int    `json:"deferred,omitempty"`
+	Executing string `json:"executing,omitempty"`
+	ForMS     int64  `json:"forMs,omitempty"`
+	Pending   int    `json:"pending"`
+	Handled   uint64 `json:"handled"`
+	Clause    string `json:"clause,omitempty"`
+	// Starting is how long the start of a hub that is not there yet has been under way.
+	Starting *int64 `json:"startingMs,omitempty"`
+}
+
+// Describe implements cluster.Describer.
+func (c *Cluster) Describe(addr string) json.RawMessage {
+	var d description
+	p := c.mesh.Probe(addr, nil)
+	switch s := p.Snapshot; {
+	case p.Found:
+		d = description{Kind: s.Kind, RunLevel: s.Level.String(), Gates: s.Gates, Queue: s.Queue, Deferred: s.Deferred, Executing: s.Executing,
+			ForMS: s.Since.Milliseconds(), Pending: len(s.Pending), Handled: s.Version, Clause: p.Clause()}
+	default:
+		since, starts := c.nodes.InFlight(addr)
+		if !starts {
+			return nil
+		}
+		ms := since.Milliseconds()
+		d = description{RunLevel: "not started", Starting: &ms, Clause: p.Clause()}
+	}
+	b, err := json.Marshal(d)
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 // InFlight implements hub.Activations.

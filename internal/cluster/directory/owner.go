@@ -94,6 +94,11 @@ func (o *Owner) Entry(addr string) (wire.Entry, bool) {
 	return e, ok
 }
 
+// Closed tells whether a process address of an owned slot was released, and how long ago.
+func (o *Owner) Closed(addr string) (time.Duration, bool) {
+	return o.guards.closed(addr, o.clock.Now())
+}
+
 // Entries calls yield for each entry of the owned slots, in no order.
 func (o *Owner) Entries(yield func(addr string, e wire.Entry) bool) {
 	for i := range o.slots {

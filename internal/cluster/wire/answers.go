@@ -16,6 +16,7 @@ const (
 	codeUnknown
 	codeLocated
 	codeSlotIs
+	codeExplained
 )
 
 func (OK) code() code         { return codeOK }
@@ -30,6 +31,7 @@ func (Closed) code() code     { return codeClosed }
 func (Unknown) code() code    { return codeUnknown }
 func (Located) code() code    { return codeLocated }
 func (SlotIs) code() code     { return codeSlotIs }
+func (Explained) code() code  { return codeExplained }
 
 func (OK) append(b []byte) []byte           { return b }
 func (a ViewIs) append(b []byte) []byte     { return appendView(b, a.View) }
@@ -82,6 +84,8 @@ func (a Located) append(b []byte) []byte {
 	}
 	return b
 }
+
+func (a Explained) append(b []byte) []byte { return appendString(b, a.Observation) }
 
 func (a SlotIs) append(b []byte) []byte {
 	b = appendUint(appendSlots(appendKey(b, a.Key), a.Slots), uint64(len(a.Items)))
@@ -145,6 +149,8 @@ func (r *reader) answer() Answer {
 			a.Items[i] = r.located()
 		}
 		return a
+	case codeExplained:
+		return Explained{Observation: r.string()}
 	case codeSlotIs:
 		return SlotIs{Key: r.key(), Slots: r.slots(), Items: r.items()}
 	}

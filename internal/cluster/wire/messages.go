@@ -25,10 +25,11 @@ const (
 	KindSlotQuery
 	KindHandOver
 	KindRestored
+	KindExplain
 	KindDeliver // not of this package: a delivery to a hub
 )
 
-var kindNames = [...]string{"", "ping", "hello", "view-get", "view-push", "claim", "detach", "lookup", "locate", "slot-query", "hand-over", "restored", "deliver"}
+var kindNames = [...]string{"", "ping", "hello", "view-get", "view-push", "claim", "detach", "lookup", "locate", "slot-query", "hand-over", "restored", "explain", "deliver"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
@@ -175,6 +176,8 @@ type (
 		Addr string
 		Reg  uint64
 	}
+	// Explain asks a silo what it has observed of an address. It is for people.
+	Explain struct{ Addr string }
 	// AddressedEntry is an entry with its address.
 	AddressedEntry struct {
 		Addr string
@@ -243,6 +246,8 @@ type (
 		Node   bool          // with Serving and Claiming
 		Age    time.Duration // with ClosedHere
 	}
+	// Explained answers an explain: the observation as JSON.
+	Explained struct{ Observation string }
 	// SlotIs answers a slot query: the slots for which the items are everything.
 	SlotIs struct {
 		Key   membership.Key

@@ -14,6 +14,7 @@ func (Locate) Kind() Kind    { return KindLocate }
 func (SlotQuery) Kind() Kind { return KindSlotQuery }
 func (HandOver) Kind() Kind  { return KindHandOver }
 func (Restored) Kind() Kind  { return KindRestored }
+func (Explain) Kind() Kind   { return KindExplain }
 
 func (Ping) append(b []byte) []byte       { return b }
 func (Hello) append(b []byte) []byte      { return b }
@@ -90,6 +91,8 @@ func (m SlotQuery) append(b []byte) []byte {
 	return b
 }
 
+func (m Explain) append(b []byte) []byte { return appendString(b, m.Addr) }
+
 func (m Restored) append(b []byte) []byte {
 	return appendUint(appendString(appendHead(b, m.Head), m.Addr), m.Reg)
 }
@@ -161,6 +164,8 @@ func (r *reader) request(k Kind) Request {
 		return m
 	case KindHandOver:
 		return r.handOver()
+	case KindExplain:
+		return Explain{Addr: r.string()}
 	case KindRestored:
 		return Restored{Head: r.head(), Addr: r.string(), Reg: r.uint()}
 	}
