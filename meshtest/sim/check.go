@@ -268,7 +268,7 @@ func (c *checker) wrongClaims(p *process) string {
 			}
 		}
 	}
-	for i := range slots {
+	for i := range c.w.slots {
 		if st := p.silo.Owner.Slot(i); st.Owned && !st.Settled {
 			return fmt.Sprintf("slot %d of %s is unsettled and waits for %v", i, p.name, st.Waiting)
 		}

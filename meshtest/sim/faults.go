@@ -145,7 +145,7 @@ func (w *world) strike(d Disturbance, end time.Duration, undo *[]func()) {
 			w.table.failover(time.Duration(d.A%800) * time.Millisecond)
 		}
 	case Join:
-		if len(w.names) < maxSilos {
+		if len(w.names) < max(maxSilos, w.opts.Silos+3) {
 			w.add(fmt.Sprintf("s%d", len(w.names)))
 		}
 	case LoseEntries:

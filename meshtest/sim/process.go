@@ -15,9 +15,6 @@ import (
 	"github.com/hubmesh/hubmesh/internal/route"
 )
 
-// slots is the number of slots of a simulated cluster: few, so that each holds several addresses.
-const slots = 16
-
 // process is one silo: the product's own, over the simulated network, with model hubs above.
 type process struct {
 	w       *world
@@ -104,7 +101,7 @@ func (w *world) start(name string) *process {
 	p.silo = cluster.NewSilo(cluster.Parts{
 		Clock: clock{p}, Do: func(f func()) { f() }, Table: client{w.table, p}, Host: p, Watch: watcher{w.check, p}, Deliver: p,
 		Rand: rand.New(rand.NewPCG(w.opts.Seed, uint64(1000+p.id))), Log: slog.New(slog.DiscardHandler),
-		Me: membership.Member{Name: name, Addr: p.addr}, Config: config(w.opts), Pace: membership.DefaultPace(), Timing: membership.DefaultTiming(),
+		Me: membership.Member{Name: name, Addr: p.addr}, Config: config(w.opts, w.slots), Pace: membership.DefaultPace(), Timing: membership.DefaultTiming(),
 	})
 	p.silo.Use(network{p.mem, p})
 	w.after(between(w.procRand, time.Millisecond, 50*time.Millisecond), p, p.silo.Start)
@@ -114,9 +111,9 @@ func (w *world) start(name string) *process {
 	return p
 }
 
-func config(o Options) cluster.Config {
+func config(o Options, n int) cluster.Config {
 	c := cluster.Defaults()
-	c.Directory.Slots, c.Claims.Slots = slots, slots
+	c.Directory.Slots, c.Claims.Slots = n, n
 	if o.NoUnsure {
 		c.Directory.UnsureAfter = 0
 	}
@@ -243,4 +240,4 @@ func (p *process) Applied(v *membership.View) {
 	}
 }
 
-func (p *process) slotOf(addr string) int { return directory.SlotOf(addr, slots) }
+func (p *process) slotOf(addr string) int { return directory.SlotOf(addr, p.w.slots) }

@@ -15,6 +15,7 @@ type Options struct {
 	Seed uint64
 	// Schedule replaces the disturbances that the seed draws; nil leaves them.
 	Schedule   []Disturbance
+	Silos      int  // at the start; 0 draws 2 to 5, and more may join up to 8
 	NoUnsure   bool // no grants while a member is missing
 	NoFailover bool
 	Trace      string // an address of which everything is written to TraceTo
@@ -88,12 +89,15 @@ func Run(o Options) Result {
 	}
 	w := newWorld(o)
 	silos := 2 + w.loadRand.IntN(4)
+	if o.Silos > 0 {
+		silos = o.Silos
+	}
 	for i := range silos {
 		name := fmt.Sprintf("s%d", i)
 		w.names = append(w.names, name)
 		w.after(between(w.loadRand, 0, 300*time.Millisecond), nil, func() { w.start(name) })
 	}
-	w.run(warm)
+	w.run(warm + time.Duration(o.Silos)*50*time.Millisecond)
 	w.load()
 	var undo []func()
 	for _, d := range o.Schedule {

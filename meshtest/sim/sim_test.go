@@ -108,3 +108,21 @@ func TestAScheduleIsReadAsItIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// protocol §11: more than 8 silos
+func TestTheProtocolHoldsWithSixteenAndWithSixtyFourSilos(t *testing.T) {
+	runs := map[int]uint64{16: 5}
+	if os.Getenv("HUBMESH_SOAK") != "" {
+		runs = map[int]uint64{16: 50, 64: 5} // one of 64 takes about 15 s
+	}
+	for silos, runs := range runs {
+		for seed := uint64(1); seed <= runs; seed++ {
+			begin := time.Now()
+			r := Run(Options{Seed: seed, Silos: silos})
+			t.Logf("%d silos, seed %d: %d requests, repaired after %v, in %v", silos, seed, r.Requests, r.Repaired, time.Since(begin))
+			if r.Failed() {
+				t.Errorf("%d silos: %v", silos, r)
+			}
+		}
+	}
+}
