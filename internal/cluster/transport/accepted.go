@@ -254,21 +254,26 @@ func (c *accepted) answer(id uint64, body []byte) {
 	if len(body) > c.maxBody {
 		f = tooLargeFrame(id, len(body), c.maxBody)
 	}
+	if c.queued(f) {
+		c.wake.Broadcast() // after the lock, which the writer takes first of all
+	}
+}
+
+// queued tells whether the writer has to be woken.
+func (c *accepted) queued(f frame) bool {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	if c.ended || c.last {
-		return
+		return false
 	}
 	if c.bytes+len(f.body) > answerFactor*c.t.cfg.Limits.QueueBytes {
 		c.close()
 		c.t.notices.warn(c.t.now(), "unread "+c.p.from.Name, "closed the connection of a silo", "silo", c.p.from.Name, "addr", c.p.from.Addr, "error", errSlowPeer, "bytes", c.bytes)
-		return
+		return false
 	}
 	c.queue = append(c.queue, f)
 	c.bytes += headerSize + len(f.body)
-	if len(c.queue) == 1 {
-		c.wake.Broadcast()
-	}
+	return len(c.queue) == 1
 }
 
 func (c *accepted) write(w *frameWriter) {

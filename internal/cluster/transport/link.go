@@ -62,8 +62,9 @@ func (t *TCP) Call(to Peer, r Request, done func(Answer)) {
 		t.clerk.tell(told)
 		return
 	}
-	l.out.wake.Signal()
+	out := l.out
 	l.mu.Unlock()
+	out.wake.Signal() // after the lock, which the writer takes first of all
 	if r.Within > 0 {
 		t.sweeper.before(now + int64(r.Within))
 	}
