@@ -34,8 +34,8 @@ type handler struct {
 }
 
 func (h handler) Enabled(context.Context, slog.Level) bool { return true }
-func (h handler) WithAttrs([]slog.Attr) slog.Handler        { return h }
-func (h handler) WithGroup(string) slog.Handler             { return h }
+func (h handler) WithAttrs([]slog.Attr) slog.Handler       { return h }
+func (h handler) WithGroup(string) slog.Handler            { return h }
 func (h handler) Handle(_ context.Context, r slog.Record) error {
 	x := line{h.silo, r.Level, r.Message, map[string]string{}}
 	r.Attrs(func(a slog.Attr) bool {

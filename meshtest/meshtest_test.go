@@ -43,6 +43,8 @@ func serve(t testing.TB, s *Silo, at string) *hub.Hub {
 	return h
 }
 
+func wireTypes() []hub.WireType { return []hub.WireType{echo.Wire()} }
+
 func mesh(t *testing.T, o Options, f func(t *testing.T, c *Cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		o.Types = append(o.Types, echo.Wire())

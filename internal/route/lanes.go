@@ -134,6 +134,18 @@ func (ch *channel) unlock() {
 	}
 }
 
+// onTurn is with for whoever is on the turn: what has been put off may enter it, and waits for its end.
+func (ch *channel) onTurn(f func()) {
+	ch.mu.Lock()
+	f()
+	after := ch.after
+	ch.after = nil
+	ch.mu.Unlock()
+	for _, f := range after {
+		ch.c.turn.Later(f)
+	}
+}
+
 func (ch *channel) later(f func()) { ch.after = append(ch.after, f) }
 
 var _ Carrier[*hub.Delivery] = (*channel)(nil)
@@ -152,7 +164,7 @@ func (ch *channel) Resolve(q cluster.Question, done func(cluster.Resolution)) {
 	ch.later(func() {
 		ch.c.turn.Do(func() {
 			q.Until = ch.c.turn.Now() + left
-			ch.c.silo.Resolve(q, func(r cluster.Resolution) { ch.with(func() { done(r) }) })
+			ch.c.silo.Resolve(q, func(r cluster.Resolution) { ch.onTurn(func() { done(r) }) })
 		})
 	})
 }

@@ -26,6 +26,7 @@ type Loop struct {
 	base    time.Time
 	timers  map[*timer]struct{} // those that have not fired
 	firing  sync.WaitGroup
+	later   []func() // to be done when the present turn has ended
 	stopped bool
 }
 
@@ -42,8 +43,21 @@ func New() *Loop { return &Loop{base: time.Now(), timers: map[*timer]struct{}{}}
 // Do runs f on the turn. It must not be called on the turn.
 func (l *Loop) Do(f func()) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.leave()
 	f()
+}
+
+// Later has f run when the present turn has ended, by whoever was on it. It must be called on the turn.
+func (l *Loop) Later(f func()) { l.later = append(l.later, f) }
+
+// leave ends a turn, and does what was left for after it.
+func (l *Loop) leave() {
+	later := l.later
+	l.later = nil
+	l.mu.Unlock()
+	for _, f := range later {
+		f()
+	}
 }
 
 // Now implements [Clock]. It may be called from anywhere.
@@ -60,7 +74,7 @@ func (l *Loop) After(d time.Duration, f func()) (stop func()) {
 	t.t = time.AfterFunc(max(d, 0), func() {
 		defer l.firing.Done()
 		l.mu.Lock()
-		defer l.mu.Unlock()
+		defer l.leave()
 		if _, waits := l.timers[t]; waits {
 			delete(l.timers, t)
 			t.f()
