@@ -108,6 +108,8 @@ type registration struct {
 	open   bool // a round is under way
 	told   bool // that it does not land
 	seen   bool // it has landed before
+	// entered: a handle has been attached; a second time has no effect
+	entered bool
 	grant  *grant
 }
 
