@@ -110,7 +110,7 @@ type registration struct {
 	seen   bool // it has landed before
 	// entered: a handle has been attached; a second time has no effect
 	entered bool
-	grant  *grant
+	grant   *grant
 }
 
 type state uint8

@@ -283,7 +283,7 @@ func TestAGrantThatWasDetachedOrWhoseHolderIsUnknownEndsSo(t *testing.T) {
 		result wire.ClaimResult
 		want   string
 	}{
-		"detached": {wire.ClaimResult{Verdict: wire.Ended}, "none: detached"},
+		"detached":                         {wire.ClaimResult{Verdict: wire.Ended}, "none: detached"},
 		"a holder in no view of this silo": {wire.ClaimResult{Verdict: wire.Held, Holder: wire.Entry{Epoch: 99, Reg: 1, Node: true}}, "none: holder-unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {

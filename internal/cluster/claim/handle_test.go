@@ -261,4 +261,3 @@ func TestAReleasedAddressIsRememberedHereForTenMinutes(t *testing.T) {
 		t.Fatalf("%+v", it)
 	}
 }
-
