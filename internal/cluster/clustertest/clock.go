@@ -94,3 +94,12 @@ func (h *timers) Pop() any {
 	*h = old[:len(old)-1]
 	return t
 }
+
+// Next lets time pass to the next timer and runs what is due then, if that is no later than end.
+func (c *Clock) Next(end time.Duration) bool {
+	if len(c.timers) == 0 || c.timers[0].at > end {
+		return false
+	}
+	c.Run(max(0, c.timers[0].at-c.now))
+	return true
+}
