@@ -177,6 +177,33 @@ func TestAViewReplacesTheRoundOfAGrantAndTheFormerOwnersAnswerCountsForNothing(t
 	}
 }
 
+// protocol §5; protocol §10: a view that the owner has still to see may take the slot from it and give it back.
+func TestAGrantOfAnOwnerThatIsAViewBehindCountsForNothing(t *testing.T) {
+	f := up(t)
+	out := f.activate()
+	f.apply(3, me, b, c)
+	_, _, _ = f.take(f.node) // the round of the view before
+	var a *clustertest.Ask
+	var m wire.Claim
+	for m.Key != f.view.Key() || !m.CompleteFor.Empty() {
+		a, m, _ = f.take(f.node)
+	}
+	old := f.landed(m)
+	old.Key.Number = 2
+	a.Answer(old)
+	if len(*out) > 0 || !f.claim.Claims(f.node) || len(f.peers.Seen) != 1 || f.peers.Seen[0].Key != old.Key {
+		t.Fatalf("%v, seen %v", *out, f.peers.Seen)
+	}
+	f.clock.Run(5 * ms)
+	for !a.Open() || !m.CompleteFor.Empty() {
+		a, m, _ = f.take(f.node)
+	}
+	a.Answer(f.landed(m))
+	if !slices.Equal(*out, []string{"granted"}) {
+		t.Fatalf("%v", *out)
+	}
+}
+
 // protocol §5: a grant under way is named in the complete batch, so that it is not taken for gone.
 func TestACompleteBatchNamesTheGrantsThatAreUnderWay(t *testing.T) {
 	f := up(t)
