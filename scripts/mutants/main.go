@@ -1,8 +1,3 @@
-// Command mutants takes the rules of the cluster protocol out, one at a time, and shows that the
-// simulation notices: go run ./scripts/mutants [-seeds N] [name…].
-//
-// Each mutant is a few lines of a file replaced in an overlay, so that the product has no switch that
-// turns a rule off. A mutant whose text is no longer there is an error: the list follows the code.
 package main
 
 import (
@@ -59,7 +54,7 @@ func try(m mutant, seeds int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // in the temporary directory, which is cleaned anyway
 	texts := map[string]string{}
 	for _, e := range m.edits {
 		text, ok := texts[e.file]

@@ -1,0 +1,8 @@
+// Command mutants takes the rules of the cluster protocol out, one at a time, and shows that the
+// simulation notices: go run ./scripts/mutants [-seeds N] [name…].
+//
+// Each mutant is a few lines of a file replaced in an overlay, so that the product has no switch that
+// turns a rule off. A mutant whose text is no longer there is an error: the list follows the code.
+// It ends with 1 where a mutant survives, and with 2 where one cannot be tried. It is run by hand and
+// by CI, and imports nothing of the module. Rules: protocol.md §9, §10.
+package main
