@@ -2,11 +2,15 @@ package directory_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/hubmesh/hubmesh/internal/cluster/clustertest"
 	"github.com/hubmesh/hubmesh/internal/cluster/directory"
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
+	"github.com/hubmesh/hubmesh/internal/cluster/wire"
 )
 
 func silos(n int) []membership.Member {
@@ -116,6 +120,59 @@ func TestTheSlotOfAnAddressNeverChanges(t *testing.T) {
 	for addr, want := range map[string]int{"": 294, "portal/1": 764, "mesh/0-0": 970, "acme/n0": 424} {
 		if got := directory.SlotOf(addr, directory.DefaultSlots); got != want {
 			t.Errorf("%q is in slot %d, it was in %d", addr, got, want)
+		}
+	}
+}
+
+// fault 9
+func TestAnyJoinsAndLeavesRemoveOnlyTheEntriesOfDepartedSilos(t *testing.T) {
+	for seed := range uint64(40) {
+		f := newFixture(t)
+		r := rand.New(rand.NewPCG(seed, 9))
+		members := map[string]membership.Member{"me": me, "b": b, "c": c}
+		next, regs := membership.Epoch(10), uint64(0)
+		want := map[string]wire.Entry{}
+		for n := range uint64(30) {
+			for _, name := range []string{"b", "c", "d", "e"} {
+				switch _, in := members[name]; {
+				case r.IntN(4) > 0:
+				case in:
+					delete(members, name)
+				default:
+					next++
+					members[name] = clustertest.Silo(name, next)
+				}
+			}
+			var list []membership.Member
+			for _, m := range members {
+				list = append(list, m)
+			}
+			owned := map[int]bool{}
+			for s := range slots {
+				owned[s] = f.owner.Slot(s).Owned
+			}
+			f.apply(clustertest.View(6+n, list...))
+			for addr, e := range want {
+				s := directory.SlotOf(addr, slots)
+				kept := owned[s] && f.owner.Slot(s).Owned
+				if !kept || !f.view.Has(e.Epoch) {
+					delete(want, addr)
+				}
+			}
+			got := map[string]wire.Entry{}
+			f.owner.Entries(func(addr string, e wire.Entry) bool { got[addr] = e; return true })
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("seed %d, view %d: want -, got +\n%s", seed, n, diff)
+			}
+			for _, m := range f.view.Members() {
+				for i := range 3 {
+					regs++
+					addr := fmt.Sprintf("portal/%s-%d-%d", m.Name, n, i)
+					if f.one(m, process(addr, regs)).Verdict == wire.Landed {
+						want[addr] = wire.Entry{Epoch: m.Epoch, Reg: regs}
+					}
+				}
+			}
 		}
 	}
 }
