@@ -5,8 +5,19 @@ package route
 // bounded; a fence is forgotten when a newer lane of the same sender comes through. The zero value is
 // ready. It is not safe for concurrent use.
 type Fences struct {
-	at    map[laneKey]uint64
-	queue []laneKey
+	at     map[laneKey]fence
+	queue  []raised // in order; those whose fence has been taken away are still in it
+	number uint64
+}
+
+type fence struct {
+	lane   uint64
+	number uint64 // of the entry in the queue that is this fence's
+}
+
+type raised struct {
+	laneKey
+	number uint64
 }
 
 type laneKey struct {
@@ -20,17 +31,21 @@ const maxFences = 65_536
 // Raise refuses everything up to a lane from now on.
 func (f *Fences) Raise(from uint64, addr string, lane uint64) {
 	if f.at == nil {
-		f.at = map[laneKey]uint64{}
+		f.at = map[laneKey]fence{}
 	}
 	k := laneKey{from, addr}
-	old, known := f.at[k]
-	f.at[k] = max(old, lane)
-	if known {
+	if old, known := f.at[k]; known {
+		f.at[k] = fence{max(old.lane, lane), old.number}
 		return
 	}
-	f.queue = append(f.queue, k)
+	f.number++
+	f.at[k] = fence{lane, f.number}
+	f.queue = append(f.queue, raised{k, f.number})
 	for len(f.queue) > maxFences {
-		delete(f.at, f.queue[0])
+		oldest := f.queue[0]
+		if f.at[oldest.laneKey].number == oldest.number {
+			delete(f.at, oldest.laneKey)
+		}
 		f.queue = f.queue[1:]
 	}
 }
@@ -38,10 +53,11 @@ func (f *Fences) Raise(from uint64, addr string, lane uint64) {
 // Blocks tells whether a message of a lane is to be refused. A newer lane takes the fence away.
 func (f *Fences) Blocks(from uint64, addr string, lane uint64) bool {
 	k := laneKey{from, addr}
-	n, ok := f.at[k]
+	x, ok := f.at[k]
 	if !ok {
 		return false
 	}
+	n := x.lane
 	if lane <= n {
 		return true
 	}

@@ -26,8 +26,6 @@ const (
 
 // Carrier is what a lane of messages T needs of the process around it.
 type Carrier[T any] interface {
-	// Now is a reading of the clock that Until is on.
-	Now() time.Duration
 	// After runs f with the lane locked once d has passed.
 	After(d time.Duration, f func())
 	// Resolve finds the target; done is called with the lane locked, not before Resolve has returned.
@@ -41,7 +39,7 @@ type Carrier[T any] interface {
 	Refuse(m T, r cluster.Refusal)
 	// Over tells whether nobody waits for a message any more; such a message is not sent.
 	Over(m T) bool
-	// Until is the reading of the clock up to which somebody waits for a message.
+	// Until is the reading of the turn's clock up to which somebody waits for a message.
 	Until(m T) time.Duration
 	// Reachable tells whether an incarnation is in the view.
 	Reachable(e wire.Entry) bool
@@ -93,7 +91,6 @@ type Lane[T any] struct {
 type entry[T any] struct {
 	m        T
 	seq      uint64
-	at       time.Duration
 	refusals int
 }
 
@@ -129,7 +126,7 @@ func (l *Lane[T]) Submit(m T) {
 		return
 	}
 	l.seq++
-	l.queue = append(l.queue, entry[T]{m: m, seq: l.seq, at: l.carrier.Now()})
+	l.queue = append(l.queue, entry[T]{m: m, seq: l.seq})
 	l.pump()
 }
 
@@ -155,7 +152,7 @@ func (l *Lane[T]) pump() {
 
 func (l *Lane[T]) resolve() {
 	l.state = resolving
-	asked := l.carrier.Now()
+	asked := l.seq
 	q := cluster.Question{Addr: l.addr, Node: l.node, Stale: l.stale}
 	for _, e := range l.queue {
 		q.Until = max(q.Until, l.carrier.Until(e.m))
@@ -172,7 +169,7 @@ func (l *Lane[T]) resolve() {
 		queue := l.queue
 		l.state, l.tries = idle, 0
 		for _, e := range queue {
-			if e.at > asked {
+			if e.seq > asked {
 				later = append(later, e)
 			} else if !l.carrier.Over(e.m) {
 				l.carrier.Refuse(e.m, r.Refusal)

@@ -93,7 +93,6 @@ type carrier struct{ p *process }
 
 var _ route.Carrier[*request] = carrier{}
 
-func (c carrier) Now() time.Duration              { return c.p.w.now }
 func (c carrier) After(d time.Duration, f func()) { c.p.w.after(d, c.p, f) }
 func (c carrier) Over(r *request) bool            { return r.over }
 func (c carrier) Until(r *request) time.Duration  { return r.until }

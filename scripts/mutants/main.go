@@ -54,7 +54,7 @@ func try(m mutant, seeds int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // in the temporary directory, which is cleaned anyway
 	texts := map[string]string{}
 	for _, e := range m.edits {
 		text, ok := texts[e.file]

@@ -108,7 +108,9 @@ type registration struct {
 	open   bool // a round is under way
 	told   bool // that it does not land
 	seen   bool // it has landed before
-	grant  *grant
+	// entered: a handle has been attached; a second time has no effect
+	entered bool
+	grant   *grant
 }
 
 type state uint8

@@ -138,6 +138,14 @@ func (c *Claimant) granted(r *registration, owner membership.Member, a wire.Clai
 			c.askAgain(r, owner, try, "the slot has moved")
 			return
 		}
+		if a.Key.Before(c.view.Key()) {
+			// Granted in an older view. The owner may lose the slot and regain it, without the entry, in
+			// views that it has still to see, and this silo may have told it already that it serves
+			// nothing there: only a grant in a view as new as the claimant's counts.
+			c.peers.Saw(owner, a.Key)
+			c.askAgain(r, owner, try, "the slot owner is a view behind")
+			return
+		}
 		r.state = granted
 		c.landed(r, owner)
 		c.host.Granted(r.addr, r.reg)

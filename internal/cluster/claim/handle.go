@@ -44,8 +44,17 @@ func (h *Handle) Dispose() {
 	}
 }
 
-// register enters a process hub, and has it claimed with the next batch.
+// register enters a process hub, once, and has it claimed with the next batch. A goroutine that was
+// held up before the turn may bring a registration that a later one of its address has overtaken.
 func (c *Claimant) register(r *registration) {
+	if r.entered {
+		return
+	}
+	r.entered = true
+	if now := c.regs[r.addr]; now != nil && now.reg > r.reg {
+		r.state = gone
+		return
+	}
 	c.add(r)
 	if c.self != 0 && !c.ended {
 		c.fresh = append(c.fresh, r)

@@ -41,6 +41,3 @@ func (l *ledger) dispose() bool {
 		}
 	}
 }
-
-// isDisposed tells whether disposal was asked for.
-func (l *ledger) isDisposed() bool { return l.word.Load()&disposed != 0 }

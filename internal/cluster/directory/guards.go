@@ -103,6 +103,17 @@ func (g *guards) refuses(in incarnation, reg uint64) bool {
 	return ok && x.reg >= reg
 }
 
+// reopen notes that an address is served again: the ends of its registrations still refuse their own late
+// claims, and are tombstones no more.
+func (g *guards) reopen(addr string) {
+	for _, e := range g.addrs[addr] {
+		in := incarnation{addr, e}
+		x := g.at[in]
+		x.closed = false
+		g.at[in] = x
+	}
+}
+
 // closed tells whether a process address was released, and how long ago the last time.
 func (g *guards) closed(addr string, now time.Duration) (time.Duration, bool) {
 	var age time.Duration

@@ -270,7 +270,8 @@ func (o *Owner) HandOver(m wire.HandOver) wire.Answer {
 	s, now := &o.slots[m.Slot], o.clock.Now()
 	for _, g := range m.Guards {
 		if SlotOf(g.Addr, o.config.Slots) == m.Slot {
-			o.guards.put(incarnation{g.Addr, g.Epoch}, guard{reg: g.Reg, closed: g.Closed, begun: now - g.Age, until: now + g.Left}, now)
+			_, served := s.entries[g.Addr]
+			o.guards.put(incarnation{g.Addr, g.Epoch}, guard{reg: g.Reg, closed: g.Closed && !served, begun: now - g.Age, until: now + g.Left}, now)
 		}
 	}
 	for _, e := range m.Entries {
@@ -295,6 +296,7 @@ func (o *Owner) install(s *slot, addr string, e wire.Entry) wire.ClaimResult {
 		if old.Epoch == e.Epoch {
 			if e.Reg > old.Reg {
 				s.entries[addr] = e
+				o.guards.reopen(addr)
 			}
 			return wire.ClaimResult{Verdict: wire.Landed}
 		}
@@ -304,6 +306,7 @@ func (o *Owner) install(s *slot, addr string, e wire.Entry) wire.ClaimResult {
 		}
 	}
 	s.entries[addr] = e
+	o.guards.reopen(addr)
 	o.counts.Installed++
 	return wire.ClaimResult{Verdict: wire.Landed}
 }
@@ -326,7 +329,8 @@ func (o *Owner) Detach(m wire.Detach) wire.Answer {
 		if it.Node {
 			kept = o.config.GuardFor
 		}
-		o.guards.put(incarnation{it.Addr, m.From}, guard{reg: it.Reg, closed: !it.Node, begun: now, until: now + kept}, now)
+		_, served := s.entries[it.Addr] // by a later registration, which is not to look released when it dies
+		o.guards.put(incarnation{it.Addr, m.From}, guard{reg: it.Reg, closed: !it.Node && !served, begun: now, until: now + kept}, now)
 	}
 	return a
 }

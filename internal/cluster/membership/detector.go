@@ -107,12 +107,18 @@ func (d *Detector) Suspected(e Epoch) bool {
 	return p != nil && p.suspect
 }
 
+// Connected notes that a connection to a peer is open.
+func (d *Detector) Connected(to Member) {
+	p := d.at(to)
+	p.connected = true
+	d.heardFrom(p)
+}
+
 // dial opens a connection to a peer, or finds the one that another has dialled.
 func (d *Detector) dial(p *peer, done func(error)) {
 	d.links.Dial(p.m, func(err error) {
 		if err == nil && !p.connected {
-			p.connected = true
-			d.heardFrom(p)
+			d.Connected(p.m)
 		}
 		done(err)
 	})
