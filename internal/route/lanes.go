@@ -89,22 +89,6 @@ func (l *lanes) find(key string) *channel {
 	return s.at[key]
 }
 
-// each calls f for a snapshot of the channels.
-func (l *lanes) each(f func(*channel)) {
-	for i := range l.shards {
-		s := &l.shards[i]
-		s.mu.Lock()
-		all := make([]*channel, 0, len(s.at))
-		for _, ch := range s.at {
-			all = append(all, ch)
-		}
-		s.mu.Unlock()
-		for _, ch := range all {
-			f(ch)
-		}
-	}
-}
-
 // submit sends a delivery on the channel; false where the channel has been forgotten.
 func (ch *channel) submit(d *hub.Delivery) bool {
 	ch.mu.Lock()
