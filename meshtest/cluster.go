@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,9 +48,11 @@ type Cluster struct {
 
 	t     testing.TB
 	opts  Options
-	silos map[string]*Silo
-	made  int
 	unsub func()
+
+	mu    sync.Mutex
+	silos map[string]*Silo // by name, those that are gone included
+	made  int
 }
 
 // Silo is one of them.
@@ -89,12 +94,15 @@ func New(t testing.TB, o Options) *Cluster {
 // Add starts a silo under a name that nobody has now.
 func (c *Cluster) Add(name string) *Silo {
 	c.t.Helper()
+	c.mu.Lock()
 	c.made++
+	made := c.made
+	c.mu.Unlock()
 	log := slog.New(slog.DiscardHandler)
 	if c.opts.Logger != nil {
 		log = c.opts.Logger(name)
 	}
-	o := hub.Options{ID: fmt.Sprintf("%s-%d", name, c.made), Logger: log}
+	o := hub.Options{ID: fmt.Sprintf("%s-%d", name, made), Logger: log}
 	if c.opts.Bounds != nil {
 		o.Bounds = *c.opts.Bounds
 	}
@@ -131,18 +139,26 @@ func (c *Cluster) Add(name string) *Silo {
 	}))
 	s.Net = c.Network.Join(transport.Peer{Name: name, Addr: name + ":1"}, s.Router.Handler())
 	s.Router.Start(s.Net)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.silos[name] = s
 	return s
 }
 
 // Silo returns the silo that has a name now.
-func (c *Cluster) Silo(name string) *Silo { return c.silos[name] }
+func (c *Cluster) Silo(name string) *Silo {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.silos[name]
+}
 
 // Silos lists the silos that run, by name.
 func (c *Cluster) Silos() []*Silo {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var out []*Silo
-	for i := range c.made {
-		if s := c.silos[fmt.Sprintf("s%d", i)]; s != nil && !s.gone {
+	for _, name := range slices.Sorted(maps.Keys(c.silos)) {
+		if s := c.silos[name]; !s.gone {
 			out = append(out, s)
 		}
 	}
@@ -219,10 +235,13 @@ func (s *Silo) Leave(ctx context.Context) error {
 
 // end stops what runs of a silo that nobody can reach any more.
 func (s *Silo) end() {
-	if s.gone {
+	s.c.mu.Lock()
+	was := s.gone
+	s.gone = true
+	s.c.mu.Unlock()
+	if was {
 		return
 	}
-	s.gone = true
 	s.c.Table.drop(s.table)
 	s.Router.Stop()
 	_ = s.Mesh.Close(context.Background()) // a crashed silo's hubs may be in the middle of anything
@@ -233,10 +252,8 @@ func (s *Silo) end() {
 }
 
 func (c *Cluster) close() {
-	for _, s := range c.silos {
-		if !s.gone {
-			s.Crash()
-		}
+	for _, s := range c.Silos() {
+		s.Crash()
 	}
 	c.unsub()
 	if err := c.Store.Close(); err != nil {

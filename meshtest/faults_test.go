@@ -57,7 +57,7 @@ func TestTwentyScaleEventsUnderLoadShowNoErrorThatIsNotTransientAndLoseNoWrite(t
 			switch {
 			case event%3 == 0 || len(silos) < 2:
 				mu.Lock()
-				c.Add(fmt.Sprintf("s%d", c.made))
+				c.Add(fmt.Sprintf("n%d", event))
 				mu.Unlock()
 			case event%3 == 1:
 				if err := silos[0].Leave(ctx); err != nil {

@@ -24,12 +24,13 @@ var (
 
 // storm is one seeded run of real silos: load, disturbances, rest, checks.
 type storm struct {
-	t    *testing.T
-	c    *Cluster
-	mu   sync.Mutex
-	acks map[string]int64  // greatest acknowledged version, by node
-	hubs map[string]string // process hubs that are served, by the silo that serves them
-	ends map[string]int
+	t     *testing.T
+	c     *Cluster
+	mu    sync.Mutex
+	acks  map[string]int64  // greatest acknowledged version, by node
+	hubs  map[string]string // process hubs that are served, by the silo that serves them
+	ends  map[string]int
+	added int
 }
 
 var stormNodes = []string{"acme/a", "acme/b", "acme/c", "acme/d", "acme/e", "acme/f"}
@@ -135,9 +136,8 @@ func (s *storm) strike(ctx context.Context, r *rand.Rand) {
 	alone := a == nil || len(s.c.Silos()) < 2
 	switch n := r.IntN(8); {
 	case n == 0 || alone:
-		s.mu.Lock()
-		s.c.Add(fmt.Sprintf("s%d", s.c.made))
-		s.mu.Unlock()
+		s.added++
+		s.c.Add(fmt.Sprintf("n%d", s.added))
 	case n == 1:
 		s.drop(a, a.Crash)
 	case n == 2:
