@@ -3,10 +3,12 @@
 GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 30s
 COUNT ?= 20
+SEEDS ?= 100000
+FROM ?= 1
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint bench fuzz soak web web-check requirements
+.PHONY: help build test lint bench fuzz soak simulate mutants web web-check requirements
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +33,12 @@ fuzz: ## run each fuzz target for FUZZTIME (default 30s)
 
 soak: ## repeat the tests COUNT times in random order under the race detector
 	HUBMESH_SOAK=1 go test -race -shuffle=on -count=$(COUNT) -timeout 4h $(or $(ARGS),./...)
+
+simulate: ## run SEEDS seeds of the cluster protocol's simulation, from FROM on
+	go test ./meshtest/sim -count=1 -timeout 24h -run '^TestTheProtocolHolds$$' -v -seeds $(SEEDS) -from $(FROM) $(ARGS)
+
+mutants: ## take each rule of the cluster protocol out and show that the simulation notices
+	@go run ./scripts/mutants $(ARGS)
 
 web: ## build the page into web/dist
 	@go run ./scripts/verify -only web-build

@@ -28,6 +28,8 @@ const (
 	TokenCheck
 	ContentIO
 	Handshake
+	SiloDial
+	SiloWrite
 	Flush
 	HTTPHeader
 	HTTPShutdown
@@ -62,6 +64,8 @@ var bounds = [count]row{
 	TokenCheck:    {name: "token-check", own: 8 * time.Second, doc: "validating a bearer token"},
 	ContentIO:     {name: "content-io", own: 30 * time.Second, doc: "one chunk of a file between disk and client"},
 	Handshake:     {name: "handshake", own: 5 * time.Second, doc: "opening a connection"},
+	SiloDial:      {name: "silo-dial", own: 2 * time.Second, doc: "opening a connection to a silo, handshake included"},
+	SiloWrite:     {name: "silo-write", own: 5 * time.Second, doc: "one write to a silo that does not read"},
 	Flush:         {name: "flush", own: 10 * time.Second, doc: "one write to a live stream's client"},
 	HTTPHeader:    {name: "http-header", own: 10 * time.Second, doc: "reading a request's header"},
 	HTTPShutdown:  {name: "http-shutdown", own: 10 * time.Second, doc: "letting running requests end at shutdown"},
@@ -71,7 +75,7 @@ var bounds = [count]row{
 var nested = [][2]Bound{
 	{Read, Request}, {Defer, Request}, {TokenCheck, Read}, {StoreRead, TokenCheck}, {StoreRead, Read},
 	{StoreRead, Activate}, {StoreRead, Resolve}, {Activate, Initialise}, {Commit, Request}, {Commit, Delete}, {Delete, Request},
-	{Quiesce, HostedDispose}, {HostedDispose, Watchdog}, {Watchdog, Teardown}, {Handshake, Read}, {HTTPShutdown, Teardown},
+	{Quiesce, HostedDispose}, {HostedDispose, Watchdog}, {Watchdog, Teardown}, {Handshake, Read}, {SiloDial, Handshake}, {SiloWrite, Read}, {HTTPShutdown, Teardown},
 }
 
 // known lists the pairs that stand the other way on purpose (edge.md C-7): shared work longer than one

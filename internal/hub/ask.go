@@ -257,6 +257,9 @@ func (m *Mesh) locate(d *Delivery, to string) (*Hub, error) {
 	return m.local(a), nil
 }
 
+// Local returns the hub of an address in this process, hosts included, or nil.
+func (m *Mesh) Local(a address.Address) *Hub { return m.local(a) }
+
 // local finds the hub of an address in this process, through its hosts, or nil.
 func (m *Mesh) local(a address.Address) *Hub {
 	host, hosted := a.Host()

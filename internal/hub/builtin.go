@@ -39,7 +39,7 @@ type initialised struct{ err error }
 
 // The built-in messages (messaging.md §1.2).
 var (
-	Ping      = Define[*PingRequest, *Pong]("hub/ping", message.Request|message.System)
+	Ping      = Define[*PingRequest, *Pong]("hub/ping", message.Request|message.System|message.Safe)
 	Dispose   = Define[*DisposeRequest, *None]("hub/dispose", message.System|message.Lifecycle)
 	HeartBeat = Define[*Heart, *None]("hub/heartbeat", message.System|message.Ignorable)
 	Failed    = Define[*Notice, *None]("hub/failure", message.System|message.Ignorable)

@@ -14,6 +14,8 @@ type typeInfo struct {
 	id    uint32
 	name  string
 	flags message.Flags
+	// request and reply make empty values to decode into; nil where the type is not a pointer.
+	request, reply func() any
 }
 
 // lastType numbers message types. A number is only an index; nothing depends on its value.
@@ -25,7 +27,7 @@ type Type[Req, Resp any] struct{ typeInfo }
 
 // Define declares a message type. The name is its name on the wire and in logs, such as "node/patch".
 func Define[Req, Resp any](name string, flags message.Flags) *Type[Req, Resp] {
-	return &Type[Req, Resp]{typeInfo{id: lastType.Add(1), name: name, flags: flags}}
+	return &Type[Req, Resp]{typeInfo{id: lastType.Add(1), name: name, flags: flags, request: maker[Req](), reply: maker[Resp]()}}
 }
 
 // Name is the name on the wire.

@@ -24,11 +24,12 @@ type Delivery struct {
 	from *address.Address // nil: from outside any hub
 	to   *address.Address
 
-	budget budget.Budget
-	slot   *slot // nil: nobody awaits
-	gen    uint32
-	inner  atomic.Int32 // asks of this turn that are pending in this process
-	posted int64        // reading of the mesh clock
+	budget  budget.Budget
+	slot    *slot // nil: nobody awaits
+	gen     uint32
+	inner   atomic.Int32 // asks of this turn that are pending in this process
+	posted  int64        // reading of the mesh clock
+	foreign bool         // it came from another process
 
 	hub   *Hub         // whose turn it is; set once when the turn starts
 	start atomic.Int64 // when its turn started; 0 before
@@ -247,7 +248,7 @@ func (d *Delivery) forward(to string) error {
 			Message: "forwarded more than 50 times"}
 	}
 	c := &Delivery{msg: d.msg, info: d.info, who: d.who, from: d.from, to: &target,
-		budget: d.budget, slot: d.slot, gen: d.gen, posted: d.posted}
+		budget: d.budget, slot: d.slot, gen: d.gen, posted: d.posted, foreign: d.foreign}
 	r := &rare{visited: visited}
 	if old := d.extra.Load(); old != nil {
 		r.properties = old.properties

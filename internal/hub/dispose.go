@@ -251,4 +251,7 @@ func (h *Hub) detach() {
 		return
 	}
 	h.mesh.registry.remove(h)
+	if w := h.mesh.watcher.Load(); w != nil {
+		(*w).Removed(h)
+	}
 }

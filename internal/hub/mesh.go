@@ -39,6 +39,7 @@ type Mesh struct {
 	bounds   budget.Table
 	clock    budget.Clock
 	router   atomic.Pointer[Router]
+	watcher  atomic.Pointer[Watcher]
 	audit    func(any) uint64
 	registry *registry
 	slots    slab
@@ -98,6 +99,20 @@ func New(o Options) (*Mesh, error) {
 // SetRouter installs the router. It is called once, before deliveries to foreign targets.
 func (m *Mesh) SetRouter(r Router) { m.router.Store(&r) }
 
+// Watcher is told which hubs this process serves, hosted ones excluded. Its methods must not block.
+type Watcher interface {
+	// Registered: h can be found from now on. It is called before Start returns.
+	Registered(h *Hub)
+	// Removed: h cannot be found any more.
+	Removed(h *Hub)
+}
+
+// SetWatcher installs the watcher, once. Hubs that were there before are told to it first.
+func (m *Mesh) SetWatcher(w Watcher) {
+	m.watcher.Store(&w)
+	m.registry.each(w.Registered)
+}
+
 // ID is the process id.
 func (m *Mesh) ID() string { return m.id }
 
@@ -149,6 +164,9 @@ func (m *Mesh) StartReady(at address.Address, k *Kind, state any, ready bool, fi
 	if m.closing.Load() {
 		m.registry.remove(h)
 		return nil, &message.Disposing{Address: "mesh/" + m.id}
+	}
+	if w := m.watcher.Load(); w != nil {
+		(*w).Registered(h)
 	}
 	m.retire.watch(k)
 	h.launch()

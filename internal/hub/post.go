@@ -68,6 +68,10 @@ func (m *Mesh) route(d *Delivery) {
 		Message: fmt.Sprintf("No node found at '%s'", d.to)})
 }
 
+// Refuse answers a delivery that no hub has taken: the caller of an ask gets the failure as its outcome,
+// and the sender's hub is told of a post that nobody took.
+func (m *Mesh) Refuse(d *Delivery, err error) { m.refuse(d, message.Classify(err)) }
+
 // refuse answers a delivery that no hub has taken.
 func (m *Mesh) refuse(d *Delivery, f *message.Failure) {
 	if d.slot == nil {
@@ -83,14 +87,18 @@ func (m *Mesh) notify(d *Delivery, f *message.Failure) {
 		m.stats.unheard.Add(1)
 		return
 	}
-	h := m.local(*d.from)
-	if h == nil || h == m.root {
-		m.stats.unheard.Add(1)
-		return
-	}
-	m.stats.notified.Add(1)
 	n := &Delivery{msg: &Notice{Failure: f}, info: &Failed.typeInfo, from: d.to, to: d.from, posted: m.clock.Now()}
-	h.accept(n)
+	h := m.local(*d.from)
+	switch r := m.router.Load(); {
+	case h != nil && h != m.root:
+		m.stats.notified.Add(1)
+		h.accept(n)
+	case h == nil && d.foreign && r != nil && !m.closing.Load():
+		m.stats.notified.Add(1)
+		(*r).Route(n)
+	default:
+		m.stats.unheard.Add(1)
+	}
 }
 
 // accept is the intake of a hub: it queues d and starts the turn, or answers d. It is false when the

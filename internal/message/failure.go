@@ -55,6 +55,9 @@ const (
 	ReasonLoop        = "loop"        // the delivery came back to a hub it had visited
 	ReasonPanic       = "panic"       // the handler panicked
 	ReasonUnavailable = "unavailable" // what is needed to answer is away
+	ReasonUnknown     = "unknown"     // who serves the address could not be found out
+	ReasonLost        = "lost"        // the connection broke after the message had been sent
+	ReasonUnreadable  = "unreadable"  // the message could not be carried to another silo
 )
 
 // Failure is the typed answer that is not a reply. It crosses hub and silo boundaries; Cause stays

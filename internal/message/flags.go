@@ -14,6 +14,9 @@ const (
 	Lifecycle
 	// NoLog: its content never reaches a log line.
 	NoLog
+	// Safe: it changes nothing, so that whoever waits for it on a silo that has fallen silent is
+	// answered at once instead of when the silo is given up.
+	Safe
 )
 
 // Has tells whether every flag of g is set.

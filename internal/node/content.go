@@ -57,6 +57,15 @@ func (c Content) Decode(v any) error {
 	return json.Unmarshal([]byte(c.text), v)
 }
 
+// MarshalBinary is the JSON text, for encodings that carry it as it is.
+func (c Content) MarshalBinary() ([]byte, error) { return []byte(c.text), nil }
+
+// UnmarshalBinary takes JSON text that [Content.MarshalBinary] has written.
+func (c *Content) UnmarshalBinary(b []byte) error {
+	c.text = string(b)
+	return nil
+}
+
 // MarshalJSON writes the text as it is; no content is null.
 func (c Content) MarshalJSON() ([]byte, error) { return []byte(c.String()), nil }
 

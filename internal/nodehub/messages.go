@@ -78,14 +78,14 @@ type Outcome struct {
 
 // The messages of node hubs and of the node operations hub.
 var (
-	Get         = hub.Define[*GetRequest, *NodeReply]("node/get", message.Request)
+	Get         = hub.Define[*GetRequest, *NodeReply]("node/get", message.Request|message.Safe)
 	Patch       = hub.Define[*PatchRequest, *NodeReply]("node/patch", message.Request)
 	Put         = hub.Define[*PutRequest, *NodeReply]("node/put", message.Request)
 	Create      = hub.Define[*CreateRequest, *NodeReply]("node/create", message.Request)
 	CreateMany  = hub.Define[*CreateManyRequest, *CreateManyReply]("node/create-many", message.Request)
 	Import      = hub.Define[*ImportRequest, *CreateManyReply]("node/import", message.Request)
 	Delete      = hub.Define[*DeleteRequest, *DeleteReply]("node/delete", message.Request)
-	Collections = hub.Define[*CollectionsRequest, *CollectionsReply]("content/collections", message.Request)
+	Collections = hub.Define[*CollectionsRequest, *CollectionsReply]("content/collections", message.Request|message.Safe)
 
 	changedType = hub.Define[*changed, *hub.None]("node/changed", message.System)
 	refreshType = hub.Define[*refresh, *hub.None]("node/refresh", message.System)

@@ -51,6 +51,7 @@ type Router struct {
 	mesh    *hub.Mesh
 	rows    Rows
 	starter Starter
+	ended   func(path string) // an activation ended without a hub; nil where nobody wants to know
 
 	mu       sync.Mutex
 	inflight map[string]*activation
@@ -93,8 +94,7 @@ func (r *Router) Route(d *hub.Delivery) {
 		}
 		r.mu.Unlock()
 		if full {
-			d.Fail(&message.Failure{Type: message.ShuttingDown, Reason: message.ReasonOverloaded, AnsweredBy: r.name(), Target: to.Path(),
-				Message: fmt.Sprintf("%d messages already wait for '%s' to start; nothing was queued, try again later", maxWaiting, path)})
+			r.mesh.Refuse(d, r.overloaded(string(path)))
 		}
 		return
 	}
@@ -104,9 +104,62 @@ func (r *Router) Route(d *hub.Delivery) {
 	r.mesh.Go(func() { r.activate(path, a) })
 }
 
+// begin starts the hub of a node that this silo was granted, with the deliveries that wait for it.
+func (r *Router) begin(addr string, first []*hub.Delivery) {
+	path := node.Path(addr)
+	r.mu.Lock()
+	if a := r.inflight[addr]; a != nil {
+		a.waiting = append(a.waiting, first...)
+		r.mu.Unlock()
+		return
+	}
+	a := &activation{began: r.mesh.Clock().Now(), waiting: first}
+	r.inflight[addr] = a
+	r.mu.Unlock()
+	r.mesh.Go(func() { r.activate(path, a) })
+}
+
+// take posts a delivery to a node hub that runs or starts here. Unsent says that it does neither, or is
+// on its way down.
+func (r *Router) take(addr string, d *hub.Delivery) Disposition {
+	r.mu.Lock()
+	if h := r.mesh.Find(addr); h != nil {
+		r.mu.Unlock()
+		if r.mesh.Offer(h, d) {
+			return Answered
+		}
+		return Unsent
+	}
+	a := r.inflight[addr]
+	if a == nil {
+		r.mu.Unlock()
+		return Unsent
+	}
+	full := len(a.waiting) >= maxWaiting
+	if !full {
+		a.waiting = append(a.waiting, d)
+	}
+	r.mu.Unlock()
+	if full {
+		r.mesh.Refuse(d, r.overloaded(addr))
+	}
+	return Answered
+}
+
+func (r *Router) overloaded(path string) *message.Failure {
+	return &message.Failure{Type: message.ShuttingDown, Reason: message.ReasonOverloaded, AnsweredBy: r.name(), Target: path,
+		Message: fmt.Sprintf("%d messages already wait for '%s' to start; nothing was queued, try again later", maxWaiting, path)}
+}
+
+func (r *Router) over(path node.Path) {
+	if r.ended != nil {
+		r.ended(string(path))
+	}
+}
+
 // refuse answers for an address that nobody in this mesh serves and that no node has.
 func (r *Router) refuse(d *hub.Delivery, to string) {
-	d.Fail(&message.Failure{Type: message.ShuttingDown, Target: to, AnsweredBy: r.name(), Reason: message.ReasonNoEntry, TargetUnserved: true,
+	r.mesh.Refuse(d, &message.Failure{Type: message.ShuttingDown, Target: to, AnsweredBy: r.name(), Reason: message.ReasonNoEntry, TargetUnserved: true,
 		Message: fmt.Sprintf("Directed delivery to pod hub '%s' was refused: no silo in this cluster is currently serving that hub; nothing was queued", to)})
 }
 
@@ -125,8 +178,9 @@ func (r *Router) activate(path node.Path, a *activation) {
 		delete(r.inflight, string(path))
 		r.mu.Unlock()
 		for _, d := range waiting {
-			d.Fail(f)
+			r.mesh.Refuse(d, f)
 		}
+		r.over(path)
 		return
 	}
 	waiting := a.waiting
@@ -143,8 +197,9 @@ func (r *Router) activate(path node.Path, a *activation) {
 	case err != nil:
 		f := message.Classify(err)
 		for _, d := range waiting {
-			d.Fail(f)
+			r.mesh.Refuse(d, f)
 		}
+		r.over(path)
 	case dirty:
 		r.starter.Refresh(path)
 	}

@@ -71,7 +71,7 @@ func (e *PartitionError) Error() string {
 // RowError is a fault that concerns one row alone, such as text that the store cannot keep.
 type RowError struct {
 	Path node.Path
-	Err  error
+	Err  error `json:"-"`
 }
 
 func (e *RowError) Error() string { return fmt.Sprintf("store: '%s': %v", e.Path, e.Err) }
@@ -97,7 +97,7 @@ type UnavailableError struct {
 	Op        string
 	Hint      string
 	Transient bool
-	Err       error
+	Err       error `json:"-"`
 }
 
 func (e *UnavailableError) Error() string {
@@ -109,7 +109,7 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // committed or not. Read the node to find out.
 type OutcomeUnknownError struct {
 	Path node.Path
-	Err  error // why the waiter left
+	Err  error `json:"-"` // why the waiter left
 }
 
 func (e *OutcomeUnknownError) Error() string {

@@ -30,6 +30,7 @@ func phases() []phase {
 		{name: "vet", groups: []string{"quick", "go"}, run: command("go", "vet", "./...")},
 		{name: "lint", groups: []string{"go"}, run: lintIfInstalled},
 		{name: "test", groups: []string{"go"}, run: goTests},
+		{name: "simulate", groups: []string{"go"}, run: command("go", "test", "./meshtest/sim", "-count=1", "-run", "^TestTheProtocolHolds$", "-seeds", "2000")},
 		{name: "client-js", groups: []string{"web"}, run: againstServer(npmTests("client/js"))},
 		{name: "page", groups: []string{"web"}, run: npmTests("web")},
 		{name: "page-build", groups: []string{"web"}, run: comparePage},

@@ -1,0 +1,39 @@
+// Package cluster makes the hubs of many silos one mesh.
+//
+// A hub is served by one silo. The map from its address to that silo lives in memory, in slots that the
+// members of the view share among themselves, and it is made again with every change of the view.
+// [Core] is one silo's part: its view, the slots that it owns, the claims that it makes and the questions
+// that it asks, as state machines on one turn.
+//
+// The life of a claim:
+//
+//	 process hub registered                                  node path, nobody serves it
+//	         │ local route is written                                  │
+//	         ▼                                                         ▼
+//	     ┌────────┐  view applied, or the slot owner             ┌──────────┐  grant under way:
+//	┌───▶│ claim  │◀─ opened a new connection to us ─┐           │ claiming │  deliveries park,
+//	│    └───┬────┘   (a newer round replaces)       │           └────┬─────┘  Locate says so
+//	│        ▼ to the owner of the address's slot    │                ▼ to the owner of the slot
+//	│   NotOwner, wrong epoch, no answer             │     settled: the first claim wins
+//	│   └── exchange views, 100 ms·2ⁿ ≤ 2 s ─┐       │     unsettled: every member that has not told
+//	│                                        │       │      what it serves is asked first
+//	│   Held ── owner asks the incumbent ────┤       │        │           │            │
+//	│                                        │       │      Landed       Held      Unsettled
+//	└────────────────────────────────────────┘       │        │           │            │
+//	    Landed ── ends nothing: the next view ───────┘        ▼           ▼      again, ≤ 0.5 s
+//	       │                                               granted     go there  apart; now and
+//	       │ disposed: no attach after it (ledger)            │                  then ask everybody
+//	       ▼                                      ┌───────────┴───────────────┐
+//	    Detach (addr, epoch, registration)        │ stops when idle           │ a held claim that is
+//	    again until heard; leaves a tombstone     ▼                           ▼ told Held: step aside
+//	                                           Detach, leaves a guard      stop, callers try again
+//
+// A lookup that misses is answered only after every member has been asked (Locate); a member that could
+// not be asked makes the answer "unknown", never "not here". Whoever is told "not here" by the very
+// registration that it was sent to reports it as stale. Between views and connections that differ, the
+// triple (address, epoch, registration) orders attach and detach; no order of messages is assumed.
+//
+// Below it: membership (who there is), directory (slots), claim, wire (messages), transport, turn.
+// Above it: route, which keeps the order of messages while an address moves. It knows no node and no
+// store. Rules: architecture.md decisions 1–4, 10, 11; protocol.md; C1–C41 as amended.
+package cluster

@@ -1,0 +1,197 @@
+package cluster
+
+import (
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/cluster/claim"
+	"github.com/hubmesh/hubmesh/internal/cluster/membership"
+	"github.com/hubmesh/hubmesh/internal/cluster/transport"
+	"github.com/hubmesh/hubmesh/internal/cluster/turn"
+	"github.com/hubmesh/hubmesh/internal/cluster/wire"
+)
+
+// Network is what a silo needs of its transport.
+type Network interface {
+	Call(to transport.Peer, r transport.Request, done func(transport.Answer))
+	Connect(to transport.Peer, done func(error))
+	Drop(epoch uint64, cause error)
+	Forget(epoch uint64)
+	Suspect(epoch uint64, on bool)
+	SetEpoch(epoch uint64)
+}
+
+// Deliveries takes the messages to hubs of this silo that peers send. It is called off the turn.
+type Deliveries interface {
+	Deliver(from transport.Peer, body []byte, reply func([]byte))
+}
+
+// Parts are what a silo is put together from.
+type Parts struct {
+	Clock   turn.Clock
+	Do      func(func()) // runs something on the turn; it must not be called on the turn
+	Table   membership.Table
+	Host    Host
+	Watch   claim.Observer
+	Deliver Deliveries
+	Rand    *rand.Rand
+	Log     *slog.Logger
+	Me      membership.Member
+	Config  Config
+	Pace    membership.Pace
+	Timing  membership.Timing
+}
+
+var _ transport.Handler = (*Silo)(nil)
+
+// Silo is one process in the cluster: its core, its place in the membership, and its judgement of the
+// others, over one network. Its methods run on the turn, those of [transport.Handler] off it.
+type Silo struct {
+	*Core
+	Detector *membership.Detector
+	Member   *membership.Silo
+
+	parts Parts
+	net   Network
+}
+
+// NewSilo returns a silo that has not joined. [Silo.Use] gives it its network, then [Silo.Start] begins.
+func NewSilo(p Parts) *Silo {
+	s := &Silo{parts: p}
+	s.Core = New(p.Clock, s, host{p.Host, s}, p.Watch, p.Config)
+	s.explain = s.explainTo
+	s.Detector = membership.NewDetector(p.Clock, s, p.Pace, func(m membership.Member) { s.Member.Vote(m) })
+	s.Member = membership.NewSilo(p.Clock, p.Table, s, p.Rand, p.Timing, p.Me, membership.Events{
+		Chosen: func(e membership.Epoch) { s.net.SetEpoch(uint64(e)) },
+		Joined: s.Joined,
+		Viewed: s.Apply,
+	})
+	return s
+}
+
+// Use gives the silo its network, once.
+func (s *Silo) Use(n Network) { s.net = n }
+
+// Start begins to join and to judge.
+func (s *Silo) Start() {
+	s.Detector.Start()
+	s.Member.Start()
+}
+
+// host sees to it that the other parts of the silo hear of views before the process does.
+type host struct {
+	Host
+	silo *Silo
+}
+
+func (h host) Applied(v *membership.View) {
+	h.silo.Detector.Apply(v, h.silo.self)
+	h.silo.Member.Applied(v.Key())
+	h.Host.Applied(v)
+}
+
+func (h host) Evicted() {
+	h.Host.Evicted()
+	h.silo.Member.Evicted()
+}
+
+func peerOf(m membership.Member) transport.Peer {
+	return transport.Peer{Name: m.Name, Epoch: uint64(m.Epoch), Addr: m.Addr}
+}
+
+func memberOf(p transport.Peer) membership.Member {
+	return membership.Member{Name: p.Name, Epoch: membership.Epoch(p.Epoch), Addr: p.Addr}
+}
+
+// Call implements [Caller].
+func (s *Silo) Call(to membership.Member, m wire.Request, within time.Duration, done func(wire.Answer, error)) {
+	r := transport.Request{Kind: uint8(m.Kind()), Class: transport.Control, Body: wire.Encode(m), Within: within}
+	s.net.Call(peerOf(to), r, func(a transport.Answer) {
+		s.parts.Do(func() {
+			if a.Err != nil {
+				done(nil, a.Err)
+				return
+			}
+			answer, err := wire.DecodeAnswer(a.Body)
+			if err != nil {
+				s.parts.Log.Error("A silo sent an answer that cannot be read", "silo", to.Name, "epoch", to.Epoch.String(), "request", m.Kind().String(), "error", err)
+			}
+			done(answer, err)
+		})
+	})
+}
+
+// Dial implements [membership.Links].
+func (s *Silo) Dial(to membership.Member, done func(error)) {
+	s.net.Connect(peerOf(to), func(err error) { s.parts.Do(func() { done(err) }) })
+}
+
+// Ping implements [membership.Links].
+func (s *Silo) Ping(to membership.Member, pong func()) {
+	r := transport.Request{Kind: uint8(wire.KindPing), Class: transport.Ping, Within: s.parts.Pace.Outsider}
+	s.net.Call(peerOf(to), r, func(a transport.Answer) {
+		if a.Err == nil {
+			s.parts.Do(pong)
+		}
+	})
+}
+
+// Suspect implements [membership.Links].
+func (s *Silo) Suspect(to membership.Member, on bool) { s.net.Suspect(uint64(to.Epoch), on) }
+
+// Drop implements [membership.Links].
+func (s *Silo) Drop(to membership.Member, cause error) { s.net.Drop(uint64(to.Epoch), cause) }
+
+// Forget implements [membership.Links].
+func (s *Silo) Forget(to membership.Member) { s.net.Forget(uint64(to.Epoch)) }
+
+// errGreeting is what a member that answers something else than a handshake is joined with.
+var errGreeting = errors.New("cluster: the member did not answer the handshake")
+
+// Greet implements [membership.Greeter].
+func (s *Silo) Greet(to membership.Member, within time.Duration, done func(error)) {
+	s.Call(to, wire.Hello{}, within, func(a wire.Answer, err error) {
+		if _, ok := a.(wire.OK); !ok && err == nil {
+			err = errGreeting
+		}
+		done(err)
+	})
+}
+
+// Handle implements the transport's handler: a request of a peer.
+func (s *Silo) Handle(from transport.Peer, r transport.Request, reply func([]byte)) {
+	kind := wire.Kind(r.Kind)
+	if kind == wire.KindDeliver {
+		s.parts.Deliver.Deliver(from, r.Body, reply)
+		return
+	}
+	m, err := wire.Decode(kind, r.Body)
+	if err != nil {
+		s.parts.Log.Error("A silo sent a request that cannot be read", "silo", from.Name, "request", kind.String(), "error", err)
+		reply(wire.EncodeAnswer(wire.Unknown{Why: "malformed"}))
+		return
+	}
+	s.parts.Do(func() {
+		s.Core.Handle(m, func(a wire.Answer) { reply(wire.EncodeAnswer(a)) })
+	})
+}
+
+// Accepted implements the transport's handler: a peer has opened a connection to this silo.
+func (s *Silo) Accepted(from transport.Peer) {
+	s.parts.Do(func() { s.Claims.Accepted(membership.Epoch(from.Epoch)) })
+}
+
+// Broken implements the transport's handler: a connection that this silo had dialled has broken, or a
+// dial has failed, whoever asked for it.
+func (s *Silo) Broken(to transport.Peer, cause error) {
+	var dial *transport.DialError
+	s.parts.Do(func() {
+		if errors.As(cause, &dial) {
+			s.Detector.Failed(memberOf(to))
+		} else {
+			s.Detector.Broken(memberOf(to))
+		}
+	})
+}

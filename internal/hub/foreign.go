@@ -1,0 +1,154 @@
+package hub
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/address"
+	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/lifecycle"
+	"github.com/hubmesh/hubmesh/internal/message"
+)
+
+// maker returns a function that makes an empty T, where T is a pointer.
+func maker[T any]() func() any {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer {
+		return nil
+	}
+	elem := t.Elem()
+	return func() any { return reflect.New(elem).Interface() }
+}
+
+// WireType is a message type as whoever carries messages between processes sees it.
+type WireType struct{ info *typeInfo }
+
+// Wire returns the type as it is on the wire.
+func (t *Type[Req, Resp]) Wire() WireType { return WireType{&t.typeInfo} }
+
+// Wire returns the delivery's type as it is on the wire.
+func (d *Delivery) Wire() WireType { return WireType{d.info} }
+
+// Name is the name on the wire.
+func (w WireType) Name() string { return w.info.name }
+
+// Flags are the flags of the type.
+func (w WireType) Flags() message.Flags { return w.info.flags }
+
+// NewRequest makes an empty request to decode into; nil where the type cannot travel.
+func (w WireType) NewRequest() any {
+	if w.info.request == nil {
+		return nil
+	}
+	return w.info.request()
+}
+
+// NewReply makes an empty reply to decode into; nil where the type cannot travel.
+func (w WireType) NewReply() any {
+	if w.info.reply == nil {
+		return nil
+	}
+	return w.info.reply()
+}
+
+// Awaited tells whether somebody in this process or behind it waits for an answer to the delivery. A
+// delivery that nobody ever awaited is not.
+func (d *Delivery) Awaited() bool { return d.slot != nil && d.slot.open(d.gen) }
+
+// IsRequest tells whether an answer to the delivery was wanted.
+func (d *Delivery) IsRequest() bool { return d.slot != nil }
+
+// Properties returns the properties set by [WithProperty]. The map must not be changed.
+func (d *Delivery) Properties() map[string]string {
+	if r := d.extra.Load(); r != nil {
+		return r.properties
+	}
+	return nil
+}
+
+// Refusal is why the delivery of a message that nobody awaits was refused at once, or nil.
+func (d *Delivery) Refusal() error { return d.refusal() }
+
+// Foreign is a message that has come from another process.
+type Foreign struct {
+	Type       WireType
+	Message    any
+	Identity   *message.Identity
+	From       address.Address // the zero address: from outside any hub
+	To         address.Address
+	Left       time.Duration // what its sender still waits; 0 is no bound
+	Bound, By  budget.Bound
+	Depth      uint8
+	Properties map[string]string
+	Visited    []string
+	// Answer gets the one outcome of a request, on whatever goroutine brings it about; started says
+	// that a handler had begun. nil: nobody awaits.
+	Answer func(value any, err error, started bool)
+}
+
+// Receive makes a delivery of a message from another process. A request lapses here when its sender's
+// time is over, with what this process knows of it. The delivery is then to be offered to a hub, or
+// failed.
+func (m *Mesh) Receive(f Foreign) *Delivery {
+	now := m.clock.Now()
+	d := &Delivery{msg: f.Message, info: f.Type.info, who: f.Identity, to: &f.To, posted: now, foreign: true}
+	if f.Left > 0 {
+		d.budget = budget.Budget{Deadline: now + int64(f.Left), Bound: f.Bound, By: f.By, Depth: f.Depth}
+	}
+	if from := f.From; from != (address.Address{}) {
+		d.from = &from
+	}
+	if len(f.Properties) > 0 || len(f.Visited) > 0 {
+		r := d.rare()
+		r.properties, r.visited = f.Properties, f.Visited
+	}
+	if f.Answer == nil {
+		return d
+	}
+	s, gen := m.slots.take()
+	d.slot, d.gen = s, gen
+	s.call = func(_ uint32, st uint64, val any, err error) {
+		started := st&startedBit != 0
+		switch st & phaseMask {
+		case phaseReplied:
+			err = nil
+		case phaseLapsed:
+			err = m.ownLapse(d, started)
+		case phaseCancelled:
+			if err == nil {
+				err = context.Canceled
+			}
+		}
+		m.slots.release(s)
+		f.Answer(val, err, started)
+	}
+	s.cur.Store(d)
+	s.state.Store(uint64(gen)<<stageBits | phasePending)
+	if d.budget.Deadline != 0 {
+		s.deadline.Store(d.budget.Deadline)
+		m.sweeper.arm(d.budget.Deadline)
+	}
+	return d
+}
+
+// ownLapse is the lapse of a request that came from elsewhere, told by the owner.
+func (m *Mesh) ownLapse(d *Delivery, started bool) error {
+	err := m.lapsed(d, started)
+	if l, ok := err.(*budget.Lapse); ok {
+		l.ReportedBy = budget.ByOwner
+	}
+	return err
+}
+
+// Offer posts a delivery to a hub unless that hub is on its way down or gone: then it is false, nothing
+// was queued, and the delivery waits for another verdict.
+func (m *Mesh) Offer(h *Hub, d *Delivery) bool {
+	h.mu.Lock()
+	flags := h.flags.Load()
+	h.mu.Unlock()
+	if flags&flagGone != 0 || lifecycle.Level(flags&levelMask) >= lifecycle.DisposeHostedHubs {
+		return false
+	}
+	return h.accept(d)
+}

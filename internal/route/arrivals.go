@@ -1,0 +1,230 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hubmesh/hubmesh/internal/cluster"
+	"github.com/hubmesh/hubmesh/internal/cluster/transport"
+	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/message"
+)
+
+// arrival is a delivery that another silo has sent.
+type arrival struct {
+	c     *Cluster
+	d     *hub.Delivery
+	e     *envelope
+	key   string // the address that names the silo
+	reply func([]byte)
+	code  byte // set: a refusal that the lane at the sender acts on
+}
+
+// Deliver implements cluster.Deliveries. It runs on the reader of the sender's connection, in order of
+// arrival, and does not block.
+func (c *Cluster) Deliver(_ transport.Peer, body []byte, reply func([]byte)) {
+	c.count.arrived.Add(1)
+	e, err := decodeEnvelope(body)
+	if err != nil {
+		c.log.Error("A silo sent a delivery that can not be read", "error", err)
+		reply(c.failed(&message.Failure{Type: message.Failed, AnsweredBy: c.name, Reason: message.ReasonUnreadable, Message: err.Error()}))
+		return
+	}
+	if e.Epoch != c.self.Load() || e.Epoch == 0 {
+		reply([]byte{refusedEpoch})
+		return
+	}
+	a := &arrival{c: c, e: e, reply: reply}
+	if f := a.open(); f != nil {
+		reply(c.failed(f))
+		return
+	}
+	c.mu.Lock()
+	blocked := c.fences.Blocks(e.Sender, a.key, e.Lane)
+	c.mu.Unlock()
+	if blocked {
+		a.refuse(refusedLane)
+		return
+	}
+	if !IsProcessAddress(a.d.Target().Type()) && a.isNode() {
+		a.toNode()
+		return
+	}
+	a.toProcess()
+}
+
+func (a *arrival) isNode() bool {
+	_, isNode, err := target(a.d)
+	return isNode && err == nil
+}
+
+// open makes a delivery of the envelope.
+func (a *arrival) open() *message.Failure {
+	c, e := a.c, a.e
+	to, from, err := e.addresses()
+	if err != nil {
+		return &message.Failure{Type: message.NotFound, AnsweredBy: c.name, Reason: message.ReasonUnreadable, Message: err.Error()}
+	}
+	f := hub.Foreign{Identity: e.Identity, From: from, To: to, Left: e.Left, Bound: e.Bound, By: e.By, Depth: e.Depth, Properties: e.Properties, Visited: e.Visited}
+	if f.Type, f.Message, err = c.unpack(e); err != nil {
+		return &message.Failure{Type: message.Failed, Target: to.Path(), AnsweredBy: c.name, Reason: message.ReasonUnreadable, Operation: e.Type,
+			Message: fmt.Sprintf("'%s' to '%s' can not be read by silo %s: %v", e.Type, to, c.name, err)}
+	}
+	if e.Request {
+		f.Answer = a.answer
+	}
+	a.d = c.mesh.Receive(f)
+	if a.key, _, err = target(a.d); err != nil {
+		return &message.Failure{Type: message.NotFound, Target: to.Path(), AnsweredBy: c.name, Reason: message.ReasonNoEntry, Message: err.Error()}
+	}
+	return nil
+}
+
+func (c *Cluster) unpack(e *envelope) (hub.WireType, any, error) {
+	if e.Type == hub.Failed.Name() {
+		f, err := c.codec.decodeFailure(e.Payload)
+		return hub.Failed.Wire(), &hub.Notice{Failure: f}, err
+	}
+	t, known := c.codec.types[e.Type]
+	if !known {
+		return t, nil, fmt.Errorf("messages of type '%s' are not taken from other silos", e.Type)
+	}
+	v := t.NewRequest()
+	return t, v, c.codec.decode(e.Payload, v)
+}
+
+func (c *Cluster) failed(err error) []byte {
+	b, e := c.codec.encodeFailure(err)
+	if e != nil {
+		c.log.Error("A failure can not be carried to another silo", "error", e)
+		f := *message.Classify(err)
+		f.Cause = nil
+		if b, e = c.codec.encodeFailure(&f); e != nil {
+			return []byte{0}
+		}
+	}
+	return append([]byte{replyFailure}, b...)
+}
+
+// answer sends the one outcome of a request back.
+func (a *arrival) answer(value any, err error, started bool) {
+	var f *message.Failure
+	switch {
+	case a.code != 0:
+		a.reply([]byte{a.code})
+	case err == nil:
+		b, e := a.c.codec.encode(value)
+		if e != nil {
+			a.reply(a.c.failed(a.c.unreadable(a.d, e)))
+			return
+		}
+		a.reply(append([]byte{replyValue}, b...))
+	case !started && errors.As(err, &f) && f.Reason == message.ReasonStopping && f.AnsweredBy == a.d.Target().Path():
+		// Its hub went down before its turn came: nothing was executed, so its sender may look again.
+		a.fence()
+		a.reply([]byte{refusedGoing})
+	default:
+		a.reply(a.c.failed(err))
+	}
+}
+
+func (a *arrival) fence() {
+	a.c.mu.Lock()
+	a.c.fences.Raise(a.e.Sender, a.key, a.e.Lane)
+	a.c.mu.Unlock()
+}
+
+// refuse has the sender's lane look for the target again.
+func (a *arrival) refuse(code byte) {
+	a.fence()
+	a.code = code
+	if a.e.Request {
+		a.d.Fail(&message.Failure{Type: message.ShuttingDown, AnsweredBy: a.c.name, Reason: message.ReasonUnknown})
+		return
+	}
+	a.reply([]byte{code})
+}
+
+// posted ends an arrival that a hub has taken. Nobody awaits a post, but its sender is told that it is in
+// the inbox, or why not.
+func (a *arrival) posted() {
+	if a.e.Request {
+		return
+	}
+	if err := a.d.Refusal(); err != nil {
+		a.reply(a.c.failed(err))
+		return
+	}
+	a.reply([]byte{replyTaken})
+}
+
+func (a *arrival) toProcess() {
+	host := a.c.mesh.Find(a.key)
+	if host == nil {
+		a.refuse(refusedAbsent)
+		return
+	}
+	h := a.c.mesh.Local(a.d.Target())
+	switch {
+	case h == nil:
+		a.reject(unhosted(host, a.d))
+	case !a.c.mesh.Offer(h, a.d):
+		a.refuse(refusedGoing)
+	default:
+		a.posted()
+	}
+}
+
+// reject answers an arrival with a failure that is final.
+func (a *arrival) reject(f *message.Failure) {
+	if a.e.Request {
+		a.d.Fail(f)
+		return
+	}
+	a.reply(a.c.failed(f))
+}
+
+// toNode posts an arrival to a node hub. Where there is none, the grant may be under way, or its hub may
+// be about to start or on its way down: that is for the turn to say.
+func (a *arrival) toNode() {
+	if h := a.c.mesh.Find(a.key); h != nil && a.c.mesh.Offer(h, a.d) {
+		a.posted()
+		return
+	}
+	a.c.turn.Do(func() { a.c.admit(a) })
+}
+
+// maxParked bounds the deliveries that wait for one grant; more are refused.
+const maxParked = 512
+
+// admit decides about an arrival for a node that has no hub here yet. It runs on the turn.
+func (c *Cluster) admit(a *arrival) {
+	if _, granted := c.silo.Claims.Serves(a.key); granted {
+		switch c.nodes.take(a.key, a.d) {
+		case Answered:
+			a.posted()
+		default:
+			a.refuse(refusedGoing)
+		}
+		return
+	}
+	if !c.silo.Claims.Claims(a.key) {
+		a.refuse(refusedAbsent)
+		return
+	}
+	if len(c.parked[a.key]) >= maxParked {
+		a.reject(failure(a.d, cluster.Refusal{Reason: cluster.Overloaded, By: c.name, Detail: "too many messages wait for its grant"}))
+		return
+	}
+	first := len(c.parked[a.key]) == 0
+	c.parked[a.key] = append(c.parked[a.key], a)
+	if first {
+		c.silo.Resolve(cluster.Question{Addr: a.key, Node: true, Until: c.turn.Now()}, func(cluster.Resolution) {
+			waiting := c.parked[a.key] // with the grant its hub has taken them
+			delete(c.parked, a.key)
+			for _, a := range waiting {
+				a.refuse(refusedAbsent)
+			}
+		})
+	}
+}

@@ -1,0 +1,416 @@
+package route
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/cluster"
+	"github.com/hubmesh/hubmesh/internal/cluster/claim"
+	"github.com/hubmesh/hubmesh/internal/cluster/membership"
+	"github.com/hubmesh/hubmesh/internal/cluster/transport"
+	"github.com/hubmesh/hubmesh/internal/cluster/turn"
+	"github.com/hubmesh/hubmesh/internal/cluster/wire"
+	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/lifecycle"
+	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/node"
+)
+
+// ClusterOptions are what a silo's router is put together from.
+type ClusterOptions struct {
+	Mesh  *hub.Mesh
+	Nodes *Router // starts the node hubs that this silo is granted
+	Codec *Codec
+	Table membership.Table
+	// Me is this silo's name, the address that others dial, and the node types that it handles.
+	Me     membership.Member
+	Config cluster.Config
+	Pace   membership.Pace
+	Timing membership.Timing
+}
+
+// Cluster is the router of a mesh that is one silo of many: it finds the silo that serves an address,
+// keeps the order of messages while addresses move, takes in what other silos send, and has this silo's
+// own hubs claimed. It is safe for concurrent use.
+type Cluster struct {
+	mesh  *hub.Mesh
+	nodes *Router
+	codec *Codec
+	log   *slog.Logger
+	name  string
+	turn  *turn.Loop
+	silo  *cluster.Silo
+	net   cluster.Network
+
+	self   atomic.Uint64 // the epoch in force, 0 in no view
+	view   atomic.Pointer[membership.View]
+	lane   atomic.Uint64
+	sender uint64 // names this process to the receivers of its lanes
+	lanes  *lanes
+
+	mu      sync.Mutex
+	handles map[string]*claim.Handle // process hubs that are served here: the local route
+	fences  Fences
+	parked  map[string][]*arrival // for node hubs whose grant is under way; guarded by the turn
+	timers  map[*time.Timer]struct{}
+	stopped bool
+	running sync.WaitGroup
+
+	unawaited time.Duration // how long a message that nobody awaits looks for its target
+	refusals  refusalLog
+	count     counts
+}
+
+var (
+	_ hub.Router         = (*Cluster)(nil)
+	_ hub.Activations    = (*Cluster)(nil)
+	_ hub.Watcher        = (*Cluster)(nil)
+	_ cluster.Host       = (*Cluster)(nil)
+	_ cluster.Deliveries = (*Cluster)(nil)
+	_ claim.Observer     = (*Cluster)(nil)
+	_ transport.Handler  = (*cluster.Silo)(nil)
+)
+
+// NewCluster returns the router of a silo that has not joined. Give its network to [Cluster.Start].
+func NewCluster(o ClusterOptions) *Cluster {
+	m := o.Mesh
+	c := &Cluster{mesh: m, nodes: o.Nodes, codec: o.Codec, log: m.Logger(), name: o.Me.Name, turn: turn.New(), sender: rand.Uint64(),
+		lanes: newLanes(), handles: map[string]*claim.Handle{}, parked: map[string][]*arrival{}, timers: map[*time.Timer]struct{}{},
+		unawaited: m.Bounds().Own(budget.Resolve)}
+	c.silo = cluster.NewSilo(cluster.Parts{Clock: c.turn, Do: c.turn.Do, Table: o.Table, Host: c, Watch: c, Deliver: c,
+		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: c.log, Me: o.Me, Config: o.Config, Pace: o.Pace, Timing: o.Timing})
+	o.Nodes.ended = c.ended
+	return c
+}
+
+// Handler is what the silo's transport hands requests and events to.
+func (c *Cluster) Handler() transport.Handler { return c.silo }
+
+// Start makes the mesh a silo on a network: its hubs are claimed once it has joined.
+func (c *Cluster) Start(n cluster.Network) {
+	c.net = n
+	c.silo.Use(n)
+	c.mesh.SetWatcher(c)
+	c.mesh.SetRouter(c)
+	c.turn.Do(c.silo.Start)
+}
+
+// StartFixed is Start for silos whose membership does not change by itself: self is this silo's epoch in
+// the view. Nobody joins, votes or leaves; [Cluster.Fix] gives another view.
+func (c *Cluster) StartFixed(n cluster.Network, self membership.Epoch, v *membership.View) {
+	c.net = n
+	c.silo.Use(n)
+	n.SetEpoch(uint64(self))
+	c.mesh.SetWatcher(c)
+	c.mesh.SetRouter(c)
+	c.turn.Do(func() {
+		c.silo.Detector.Start()
+		c.silo.Joined(self, v)
+	})
+}
+
+// Fix gives a silo that was started by [Cluster.StartFixed] a newer view.
+func (c *Cluster) Fix(v *membership.View) { c.turn.Do(func() { c.silo.Apply(v) }) }
+
+// Explain asks this silo and those that have to do with an address what they have observed of it. It
+// ends with ctx.
+func (c *Cluster) Explain(ctx context.Context, addr string) (cluster.Explanation, error) {
+	got := make(chan cluster.Explanation, 1)
+	c.turn.Do(func() { c.silo.Explain(addr, func(x cluster.Explanation) { got <- x }) })
+	select {
+	case x := <-got:
+		return x, nil
+	case <-ctx.Done():
+		return cluster.Explanation{}, context.Cause(ctx)
+	}
+}
+
+// LaneTo describes the lane from this silo to an address; false where there is none.
+func (c *Cluster) LaneTo(addr string) (st LaneState, ok bool) {
+	if ch := c.lanes.find(addr); ch != nil {
+		ch.with(func() { st = ch.lane.Describe() })
+		return st, true
+	}
+	return st, false
+}
+
+// Leave takes the silo out of the cluster in order: view(leaving), node hubs stop, detach. The caller
+// drains and then calls [Cluster.Gone]. It ends with ctx.
+func (c *Cluster) Leave(ctx context.Context) error {
+	marked := make(chan struct{})
+	c.turn.Do(func() {
+		c.silo.Member.Leave(func(v *membership.View) {
+			c.silo.Apply(v)
+			close(marked)
+		})
+	})
+	select {
+	case <-marked:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	var stopping []*hub.Hub
+	c.mesh.Each(func(h *hub.Hub) {
+		if !IsProcessAddress(h.Address().Type()) {
+			h.Dispose()
+			stopping = append(stopping, h)
+		}
+	})
+	for _, h := range stopping {
+		select {
+		case <-h.Done():
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// Gone removes the silo from the membership.
+func (c *Cluster) Gone(ctx context.Context) error {
+	done := make(chan error, 1)
+	c.turn.Do(func() { c.silo.Member.Gone(func(err error) { done <- err }) })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Stop ends the silo: nothing is claimed or resolved any more. Close the transport first.
+func (c *Cluster) Stop() {
+	c.turn.Do(func() {
+		c.silo.Detector.Stop()
+		c.silo.Stop()
+		c.self.Store(0)
+	})
+	c.turn.Stop()
+	c.mu.Lock()
+	c.stopped = true
+	for t := range c.timers {
+		if t.Stop() {
+			delete(c.timers, t)
+			c.running.Done()
+		}
+	}
+	c.mu.Unlock()
+	c.running.Wait()
+}
+
+// Do runs f on the silo's turn, with the silo.
+func (c *Cluster) Do(f func(*cluster.Silo)) { c.turn.Do(func() { f(c.silo) }) }
+
+// after runs f once d has passed, unless the silo has been stopped.
+func (c *Cluster) after(d time.Duration, f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return
+	}
+	c.running.Add(1)
+	var t *time.Timer
+	t = time.AfterFunc(d, func() {
+		defer c.running.Done()
+		c.mu.Lock()
+		delete(c.timers, t)
+		c.mu.Unlock()
+		f()
+	})
+	c.timers[t] = struct{}{}
+}
+
+// target is the address that names the silo: the outermost host of a hosted hub.
+func target(d *hub.Delivery) (key string, isNode bool, err error) {
+	to := d.Target()
+	for host, hosted := to.Host(); hosted; host, hosted = to.Host() {
+		to = host
+	}
+	if IsProcessAddress(to.Type()) {
+		return to.Path(), false, nil
+	}
+	path, err := node.ParsePath(to.Path())
+	return string(path), true, err
+}
+
+// Route implements hub.Router: a delivery whose target has no hub here goes on the lane to it.
+func (c *Cluster) Route(d *hub.Delivery) {
+	key, isNode, err := target(d)
+	if err != nil {
+		c.mesh.Refuse(d, &message.Failure{Type: message.NotFound, Target: d.Target().Path(), AnsweredBy: c.name, Reason: message.ReasonNoEntry,
+			Message: fmt.Sprintf("No node found at '%s'", d.Target().Path()), Cause: err})
+		return
+	}
+	for !c.lanes.get(c, key, isNode).submit(d) {
+	}
+}
+
+// deliverHere posts a delivery that this silo is said to serve to its hub.
+func (c *Cluster) deliverHere(d *hub.Delivery, to wire.Entry) Disposition {
+	key, isNode, _ := target(d)
+	if isNode {
+		return c.nodes.take(key, d)
+	}
+	host := c.mesh.Find(key)
+	if host == nil {
+		return Denied
+	}
+	h := c.mesh.Local(d.Target())
+	if h == nil {
+		c.mesh.Refuse(d, unhosted(host, d))
+		return Answered
+	}
+	if !c.mesh.Offer(h, d) {
+		return Unsent
+	}
+	return Answered
+}
+
+func unhosted(host *hub.Hub, d *hub.Delivery) *message.Failure {
+	if host.Level() >= lifecycle.Quiescing {
+		return &message.Failure{Type: message.ShuttingDown, Target: d.Target().Path(), AnsweredBy: host.Path(), Reason: message.ReasonStopping,
+			Message: (&message.Disposing{Address: host.Path()}).Error()}
+	}
+	return &message.Failure{Type: message.NotFound, Target: d.Target().Path(), AnsweredBy: host.Path(), Reason: message.ReasonNoEntry,
+		Message: fmt.Sprintf("'%s' hosts no hub at '%s'", host.Path(), d.Target().Path())}
+}
+
+const (
+	hopFloor = 5 * time.Millisecond // what a hop leaves to the caller at least …
+	hopPart  = 5                    // … and at most this part of what remains
+)
+
+// send sends a delivery to another silo.
+func (c *Cluster) send(ch *channel, to wire.Entry, lane uint64, d *hub.Delivery, done func(Disposition)) {
+	end := func(x Disposition) { ch.later(func() { ch.with(func() { done(x) }) }) }
+	m, ok := c.view.Load().Member(to.Epoch)
+	if !ok {
+		end(Denied)
+		return
+	}
+	body, f := c.pack(d, to, lane)
+	if f != nil {
+		ch.later(func() { c.mesh.Refuse(d, f) })
+		end(Answered)
+		return
+	}
+	class := transport.Write
+	if d.Flags().Has(message.Safe) {
+		class = transport.Read
+	}
+	peer := transport.Peer{Name: m.Name, Epoch: uint64(m.Epoch), Addr: m.Addr}
+	c.count.sent.Add(1)
+	c.net.Call(peer, transport.Request{Kind: uint8(wire.KindDeliver), Class: class, Body: body}, func(a transport.Answer) {
+		x := c.outcome(d, to, m.Name, a)
+		ch.with(func() { done(x) })
+	})
+}
+
+// pack encodes a delivery, or says why it can not travel.
+func (c *Cluster) pack(d *hub.Delivery, to wire.Entry, lane uint64) ([]byte, *message.Failure) {
+	if _, known := c.codec.types[d.TypeName()]; !known && d.Wire() != hub.Failed.Wire() {
+		return nil, c.unreadable(d, fmt.Errorf("messages of type '%s' do not leave their process", d.TypeName()))
+	}
+	payload, err := c.payload(d)
+	if err != nil {
+		return nil, c.unreadable(d, err)
+	}
+	e := envelope{Epoch: uint64(to.Epoch), Lane: lane, Sender: c.sender, To: d.Target().String(), From: d.Sender().String(), Type: d.TypeName(),
+		Request: d.IsRequest(), Identity: d.Identity(), Properties: d.Properties(), Visited: d.Visited(), Payload: payload}
+	b := d.Budget()
+	if left, bounded := b.Remaining(c.mesh.Clock().Now()); bounded {
+		// The owner's own lapse, with what it knows, is to be here before this one.
+		if e.Left = left - min(left/hopPart, hopFloor); e.Left < hopFloor {
+			return nil, &message.Failure{Type: message.ShuttingDown, Target: d.Target().Path(), AnsweredBy: c.name, Reason: message.ReasonBudget,
+				Message: fmt.Sprintf("%v are left to ask '%s' on another silo; nothing was sent", left.Round(time.Millisecond), d.Target())}
+		}
+		e.Bound, e.By, e.Depth = b.Bound, b.By, b.Depth
+	}
+	return e.append(make([]byte, 0, 128+len(e.To)+len(e.From)+len(payload))), nil
+}
+
+func (c *Cluster) payload(d *hub.Delivery) ([]byte, error) {
+	if n, ok := d.Message().(*hub.Notice); ok {
+		return c.codec.encodeFailure(n.Failure)
+	}
+	return c.codec.encode(d.Message())
+}
+
+// unreadable is the failure of a message that can not be carried to another silo. It does not carry it.
+func (c *Cluster) unreadable(d *hub.Delivery, err error) *message.Failure {
+	c.log.Error("A message can not be carried to another silo", "address", d.Target().Path(), "operation", d.TypeName(), "delivery_id", d.ID(), "error", err)
+	return &message.Failure{Type: message.Failed, Target: d.Target().Path(), AnsweredBy: c.name, Reason: message.ReasonUnreadable,
+		Message: fmt.Sprintf("'%s' to '%s' can not be carried to another silo: %v", d.TypeName(), d.Target(), err), Cause: err}
+}
+
+// outcome takes the answer of another silo, or what stands for it.
+func (c *Cluster) outcome(d *hub.Delivery, to wire.Entry, name string, a transport.Answer) Disposition {
+	if a.Err != nil {
+		return c.undelivered(d, to, name, a.Err)
+	}
+	if len(a.Body) == 0 {
+		c.mesh.Refuse(d, c.unreadable(d, errEnvelope))
+		return Answered
+	}
+	switch body := a.Body[1:]; a.Body[0] {
+	case replyTaken:
+		return Answered
+	case replyValue:
+		v := d.Wire().NewReply()
+		if err := c.codec.decode(body, v); err != nil {
+			c.mesh.Refuse(d, c.unreadable(d, err))
+		} else {
+			d.Answer(v)
+		}
+		return Answered
+	case replyFailure:
+		f, err := c.codec.decodeFailure(body)
+		if err != nil {
+			f = c.unreadable(d, err)
+		}
+		c.mesh.Refuse(d, f)
+		return Answered
+	case refusedGoing, refusedLane:
+		return Unsent
+	case refusedAbsent, refusedEpoch:
+		c.forget(d, to)
+		return Denied
+	}
+	c.mesh.Refuse(d, c.unreadable(d, errEnvelope))
+	return Answered
+}
+
+func (c *Cluster) forget(d *hub.Delivery, to wire.Entry) {
+	key, _, _ := target(d)
+	c.turn.Do(func() { c.silo.Doubt(key, to) })
+}
+
+// undelivered says what becomes of a message whose silo gave no answer.
+func (c *Cluster) undelivered(d *hub.Delivery, to wire.Entry, name string, err error) Disposition {
+	var unsent *transport.NotSentError
+	var large *transport.TooLargeError
+	switch {
+	case errors.As(err, &large):
+		c.mesh.Refuse(d, c.unreadable(d, large))
+		return Answered
+	case errors.As(err, &unsent) && unsent.Reason == transport.Overloaded:
+		c.refuse(d, cluster.Refusal{Reason: cluster.Overloaded, By: c.name, Detail: "too much waits to be sent to the silo " + name})
+		return Answered
+	case errors.As(err, &unsent):
+		c.forget(d, to)
+		return Unsent
+	}
+	c.forget(d, to)
+	c.count.lost.Add(1)
+	if d.IsRequest() {
+		c.mesh.Refuse(d, lost(c.name, d, err))
+	}
+	return Lost
+}

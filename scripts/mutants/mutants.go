@@ -1,0 +1,92 @@
+package main
+
+// mutant is one rule of the protocol taken out: text of a file replaced by another.
+type mutant struct {
+	name  string
+	rule  string // what protocol.md or the issue calls it
+	edits []edit
+}
+
+type edit struct{ file, old, new string }
+
+const (
+	claimFile   = "internal/cluster/claim/claimant.go"
+	batchFile   = "internal/cluster/claim/batch.go"
+	grantFile   = "internal/cluster/claim/grant.go"
+	handleFile  = "internal/cluster/claim/handle.go"
+	ownerFile   = "internal/cluster/directory/owner.go"
+	claimsFile  = "internal/cluster/directory/claims.go"
+	guardsFile  = "internal/cluster/directory/guards.go"
+	locateFile  = "internal/cluster/directory/locate.go"
+	laneFile    = "internal/route/lane.go"
+	fenceFile   = "internal/route/fence.go"
+	viewFile    = "internal/cluster/membership/view.go"
+	siloFile    = "internal/cluster/membership/silo.go"
+	resolveFile = "internal/cluster/resolve.go"
+)
+
+var mutants = []mutant{
+	{"claiming-does-not-park", "claiming does not park", []edit{
+		{claimFile, "return wire.LocatedItem{Status: wire.Claiming, Reg: r.reg, Node: true}", "return wire.LocatedItem{Status: wire.None}"},
+		{grantFile, "return r != nil && r.state == claiming", "return r != nil && false"},
+	}},
+	{"suspicion-is-stale-report", "suspicion counts as stale report", []edit{
+		{laneFile, "		if d == Denied {\n", "		if d != Answered {\n"},
+	}},
+	{"unsettled-is-settled", "unsettled treated as settled", []edit{
+		{claimsFile, "	if s.settled {\n		done(o.install(s, addr, e))", "	if true {\n		done(o.install(s, addr, e))"},
+	}},
+	{"no-order-no-guards", "no reg order / guards", []edit{
+		{ownerFile, "if e.Reg > old.Reg {", "if true {"},
+		{ownerFile, "e.Epoch == m.From && e.Reg <= it.Reg {", "e.Epoch == m.From {"},
+		{guardsFile, "return ok && x.reg >= reg", "return ok && x.reg < 0"},
+	}},
+	{"locate-off", "locate off", []edit{
+		{claimsFile, "	o.counts.Located++\n	self := o.self\n", "	if s.settled {\n		answer(o.located(n, m.Addr, Found{}))\n		return\n	}\n	answer(wire.Unknown{})\n	return\n	self := o.self\n"},
+	}},
+	{"tombstone-without-locate", "tombstone answers without locate", []edit{
+		{claimsFile, "	o.counts.Located++\n	self := o.self\n", "	if age, closed := o.guards.closed(m.Addr, o.clock.Now()); closed {\n		answer(wire.Closed{Age: age})\n		return\n	}\n	self := o.self\n"},
+	}},
+	{"joiners-take-old-negatives", "joiners take old negatives", []edit{
+		{locateFile, "	if r.found.Entry != nil {\n		for", "	if true {\n		for"},
+	}},
+	{"negatives-from-an-older-view", "negatives from an older view", []edit{
+		{claimsFile, "if o.view.Key().Before(m.Key) {", "if false {"},
+	}},
+	{"two-votes-always", "plain two-vote rule", []edit{
+		{siloFile, "return min(2, max(1, others))", "return 2"},
+	}},
+	{"no-timeline", "no timeline", []edit{
+		{viewFile, "return cmp.Or(cmp.Compare(k.Timeline, o.Timeline), cmp.Compare(k.Number, o.Number))", "return cmp.Compare(k.Number, o.Number)"},
+	}},
+	{"no-lanes", "no lanes", []edit{
+		{fenceFile, "	if lane <= n {", "	if lane <= n && lane == 0 {"},
+		{laneFile, "	if l.state == draining && l.out == 0 {", "	if l.state == draining {"},
+	}},
+	{"no-fence", "no lanes, at the receiver only", []edit{
+		{fenceFile, "	if lane <= n {", "	if lane <= n && lane == 0 {"},
+	}},
+	{"repeat-after-loss", "repeat after a lost connection", []edit{
+		{laneFile, "	case Lost:\n		l.drain()\n		if !l.carrier.Over(e.m) {\n			l.carrier.Lose(e.m)\n		}\n	case Denied, Unsent:", "	case Lost, Denied, Unsent:"},
+	}},
+	{"no-claim-retry", "no claim retry", []edit{
+		{batchFile, "	if len(again) == 0 && !unmarked {", "	if true {"},
+	}},
+	{"no-detach-retry", "no detach retry", []edit{
+		{batchFile, "		if len(again) == 0 {\n			return\n		}", "		if true {\n			return\n		}"},
+	}},
+	{"no-reassertion", "view re-assertion off", []edit{
+		{claimFile, "	for _, m := range v.Members() {\n		c.assert(m, nil)\n	}\n", ""},
+	}},
+	{"ledger-is-a-mutex", "ledger replaced by a mutex", []edit{
+		{handleFile, "	if !h.ledger.enter() {\n		return\n	}\n", ""},
+		{handleFile, "		if h.ledger.leave() {\n			h.claimant.release(&h.r)\n		}\n", ""},
+		{handleFile, "	if h.ledger.dispose() {\n		h.turn.Do(func() { h.claimant.release(&h.r) })\n	}", "	h.turn.Do(func() { h.claimant.release(&h.r) })"},
+	}},
+	{"subscribe-after-trigger", "subscribe after trigger", []edit{
+		{batchFile, "		if r.state == claiming {\n			b.pending", "		if r.state == process && !r.seen {\n			continue\n		}\n		if r.state == claiming {\n			b.pending"},
+	}},
+	{"second-claim-in-flight", "a second claim in flight", []edit{
+		{batchFile, "			if r.state != gone && r.round == rounds[i] {", "			if r.state != gone && rounds[i] > 0 {"},
+	}},
+}
