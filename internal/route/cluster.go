@@ -283,9 +283,17 @@ func unhosted(host *hub.Hub, d *hub.Delivery) *message.Failure {
 }
 
 const (
-	hopFloor = 5 * time.Millisecond // what a hop leaves to the caller at least …
-	hopPart  = 5                    // … and at most this part of what remains
+	hopFloor = 40 * time.Millisecond // what a hop leaves to its caller at least …
+	hopPart  = 5                     // … but at most this part of what remains
+	hopLeast = 5 * time.Millisecond  // with less left for the owner nothing is sent
 )
+
+// hop is what a wait on another silo leaves to its caller, so that the owner's own lapse, with what it
+// knows, is there first: the margin of a nested ask with twice its floor, and never so much that a small
+// budget starves.
+func hop(left time.Duration) time.Duration {
+	return min(left/hopPart, max(budget.Margin(left), hopFloor))
+}
 
 // send sends a delivery to another silo.
 func (c *Cluster) send(ch *channel, to wire.Entry, lane uint64, d *hub.Delivery, done func(Disposition)) {
@@ -326,8 +334,7 @@ func (c *Cluster) pack(d *hub.Delivery, to wire.Entry, lane uint64) ([]byte, *me
 		Request: d.IsRequest(), Identity: d.Identity(), Properties: d.Properties(), Visited: d.Visited(), Payload: payload}
 	b := d.Budget()
 	if left, bounded := b.Remaining(c.mesh.Clock().Now()); bounded {
-		// The owner's own lapse, with what it knows, is to be here before this one.
-		if e.Left = left - min(left/hopPart, hopFloor); e.Left < hopFloor {
+		if e.Left = left - hop(left); e.Left < hopLeast {
 			return nil, &message.Failure{Type: message.ShuttingDown, Target: d.Target().Path(), AnsweredBy: c.name, Reason: message.ReasonBudget,
 				Message: fmt.Sprintf("%v are left to ask '%s' on another silo; nothing was sent", left.Round(time.Millisecond), d.Target())}
 		}
