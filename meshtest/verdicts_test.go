@@ -171,3 +171,64 @@ func TestALapseWithoutAnAnswerSaysOnlyWhatThisSiloHasSeen(t *testing.T) {
 		c.Network.HealBoth("s0", "s1")
 	})
 }
+
+// decision 1: a silo that has heard nobody for 2 s answers nothing from what it holds
+func TestASiloThatIsCutOffFromEverybodyServesNothingStale(t *testing.T) {
+	mesh(t, Options{}, func(t *testing.T, c *Cluster) {
+		c.create(t, "acme", "acme/a")
+		s := c.Silo("s1")
+		get := func() error {
+			_, err := s.Nodes.Get(system(t), "acme/a")
+			return err
+		}
+		if err := get(); err != nil {
+			t.Fatal(err)
+		}
+		c.Table.SetAway(true) // nobody is put out
+		<-time.After(3 * time.Second)
+		if err := get(); err != nil {
+			t.Errorf("with its peers, and the table away: %v", err)
+		}
+		c.Network.CutBoth("s1", "s0")
+		c.Network.CutBoth("s1", "s2")
+		<-time.After(1500 * time.Millisecond)
+		if err := get(); err != nil {
+			t.Errorf("after 1.5 s of silence: %v", err)
+		}
+		<-time.After(time.Second)
+		var f *message.Failure
+		if err := get(); !errors.As(err, &f) || f.Reason != message.ReasonIsolated || !f.Transient() || f.TargetUnserved {
+			t.Errorf("after 2.5 s of silence: %+v", err)
+		}
+		c.Network.HealBoth("s1", "s0")
+		c.Network.HealBoth("s1", "s2")
+		c.Wait("it to answer again", func() bool { return get() == nil })
+	})
+}
+
+// C26 C37: client-hosted by declaration, never by the answer
+func TestOnlyADeclaredTypeIsHandedOnWhereNobodyServesIt(t *testing.T) {
+	l := &lines{}
+	var handed []string
+	mesh(t, Options{Logger: l.logger, ClientHosted: map[string]func(*hub.Delivery){"client": func(d *hub.Delivery) {
+		handed = append(handed, d.Target().Path())
+		d.Answer(&echoReply{Silo: "client"})
+	}}}, func(t *testing.T, c *Cluster) {
+		if r, err := echo.Ask(system(t), c.Silo("s0").Mesh, "client/1", &echoRequest{}); err != nil || r.Silo != "client" || len(handed) != 1 {
+			t.Errorf("%+v %v %v", r, err, handed)
+		}
+		if got := l.with(slog.LevelInfo, "falling back to the stream publish"); len(got) != 1 || got[0].level != slog.LevelInfo {
+			t.Errorf("%+v", got)
+		}
+		if _, err := echo.Ask(system(t), c.Silo("s0").Mesh, "clients/1", &echoRequest{}); err == nil {
+			t.Error("another type is handed on")
+		}
+		if _, err := echo.Ask(system(t), c.Silo("s0").Mesh, "portal/1", &echoRequest{}); err == nil || len(handed) != 1 {
+			t.Error("an undeclared type is handed on")
+		}
+		serve(t, c.Silo("s1"), "client/2")
+		if r, err := echo.Ask(system(t), c.Silo("s0").Mesh, "client/2", &echoRequest{}); err != nil || r.Silo != "s1" {
+			t.Errorf("one that is served: %+v %v", r, err)
+		}
+	})
+}

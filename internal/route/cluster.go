@@ -34,6 +34,10 @@ type ClusterOptions struct {
 	Config cluster.Config
 	Pace   membership.Pace
 	Timing membership.Timing
+	// ClientHosted are the address types whose hubs live in clients: a delivery to one that no silo serves is
+	// handed to what carries it there, instead of being refused. Empty by default; a type is never
+	// inferred from an answer (C26).
+	ClientHosted map[string]func(*hub.Delivery)
 }
 
 // Cluster is the router of a mesh that is one silo of many: it finds the silo that serves an address,
@@ -63,6 +67,8 @@ type Cluster struct {
 	stopped bool
 	running sync.WaitGroup
 
+	clientHosted map[string]func(*hub.Delivery)
+
 	unawaited time.Duration // how long a message that nobody awaits looks for its target
 	refusals  refusalLog
 	count     counts
@@ -83,7 +89,7 @@ func NewCluster(o ClusterOptions) *Cluster {
 	m := o.Mesh
 	c := &Cluster{mesh: m, nodes: o.Nodes, codec: o.Codec, log: m.Logger(), name: o.Me.Name, turn: turn.New(), sender: rand.Uint64(),
 		lanes: newLanes(), handles: map[string]*claim.Handle{}, parked: map[string][]*arrival{}, timers: map[*time.Timer]struct{}{},
-		unawaited: m.Bounds().Own(budget.Resolve)}
+		unawaited: m.Bounds().Own(budget.Resolve), clientHosted: o.ClientHosted}
 	c.silo = cluster.NewSilo(cluster.Parts{Clock: c.turn, Do: c.turn.Do, Table: o.Table, Host: c, Watch: c, Deliver: c,
 		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: c.log, Me: o.Me, Config: o.Config, Pace: o.Pace, Timing: o.Timing})
 	o.Nodes.ended = c.ended
@@ -140,6 +146,9 @@ func (c *Cluster) LaneTo(addr string) (st LaneState, ok bool) {
 	}
 	return st, false
 }
+
+// Isolated tells whether this silo must not answer from what it holds: see [cluster.Silo.Isolated].
+func (c *Cluster) Isolated() bool { return c.silo.Isolated() }
 
 // Leave takes the silo out of the cluster in order: view(leaving), node hubs stop, detach. The caller
 // drains and then calls [Cluster.Gone]. It ends with ctx.
