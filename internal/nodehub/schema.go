@@ -83,6 +83,12 @@ func (t *types) register(name string) {
 	t.mu.Unlock()
 }
 
+func (t *types) isRegistered(name string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.registered[name]
+}
+
 // resolve returns what is known of a type, or *TypeError.
 func (t *types) resolve(ctx context.Context, name string) (*typeInfo, error) {
 	if name == "" {
