@@ -182,7 +182,7 @@ func TestACheckThatDoesNotEndIsNotWaitedFor(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		time.Sleep(schemaWait) // virtual time
+		<-time.After(schemaWait) // virtual time
 		synctest.Wait()
 		if n := s.stuck.Load(); n != int64(cap(s.free)) {
 			t.Fatalf("%d are counted as stuck", n)
