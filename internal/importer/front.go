@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -11,17 +12,21 @@ import (
 // frontDepth bounds how deep front matter nests, aliases followed.
 const frontDepth = 1000
 
+const wayOut = "where the first '---' is a horizontal rule, leave an empty line behind it"
+
+var emptyLine = regexp.MustCompile(`(?m)^[ \t]*\r?$`)
+
 // splitFront cuts YAML front matter off a document: a first line "---", with or without blanks behind it,
-// a mapping, and a line "---". A first line that is followed by an empty one, or has no second, or after
-// which no mapping stands, is a horizontal rule of a document without front matter; warning tells where
-// that may not be what was meant. most bounds the bytes of the front matter with its aliases expanded.
-func splitFront(text []byte, most int) (front map[string]any, body []byte, warning string, err error) {
+// a mapping, and a line "---". A first line that is followed by an empty one, or after which no mapping
+// stands, is a horizontal rule of a document without front matter; a mapping that does not end is an error.
+// most bounds the bytes of the front matter with its aliases expanded.
+func splitFront(text []byte, most int) (front map[string]any, body []byte, err error) {
 	first, rest, _ := bytes.Cut(text, []byte("\n"))
 	if !isRule(first) || !bytes.HasPrefix(first, []byte("---")) {
-		return nil, text, "", nil
+		return nil, text, nil
 	}
 	if next, _, _ := bytes.Cut(rest, []byte("\n")); len(bytes.TrimSpace(next)) == 0 {
-		return nil, text, "", nil
+		return nil, text, nil
 	}
 	end := 0
 	for line := range bytes.Lines(rest) {
@@ -29,15 +34,22 @@ func splitFront(text []byte, most int) (front map[string]any, body []byte, warni
 			front, ok, err := parseFront(rest[:end], most)
 			switch {
 			case err != nil:
-				return nil, nil, "", fmt.Errorf("front matter: %w (where the first '---' is a horizontal rule, leave an empty line behind it)", err)
+				return nil, nil, fmt.Errorf("front matter: %w (%s)", err, wayOut)
 			case !ok:
-				return nil, text, "", nil
+				return nil, text, nil
 			}
-			return front, rest[end+len(line):], "", nil
+			return front, rest[end+len(line):], nil
 		}
 		end += len(line)
 	}
-	return nil, text, "it begins with '---' and has no second one; it was read as a document without front matter", nil
+	head := rest
+	if blank := emptyLine.FindIndex(rest); blank != nil {
+		head = rest[:blank[0]]
+	}
+	if front, _, err := parseFront(head, most); err == nil && len(front) > 0 {
+		return nil, nil, errors.New("front matter: it begins with '---' and does not end (" + wayOut + ")")
+	}
+	return nil, text, nil
 }
 
 // isRule tells whether a line is "---", with nothing but blanks behind it.

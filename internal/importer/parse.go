@@ -47,12 +47,9 @@ func parseMarkdown(text []byte, at node.Path, limits node.Limits) (n node.Node, 
 		return node.Node{}, nil, fmt.Errorf("byte %d is not UTF-8; save the file as UTF-8", offset)
 	}
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
-	front, body, warning, err := splitFront(text, limits.NodeBytes)
+	front, body, err := splitFront(text, limits.NodeBytes)
 	if err != nil {
 		return node.Node{}, nil, err
-	}
-	if warning != "" {
-		warnings = append(warnings, warning)
 	}
 	n = node.Node{Path: at, NodeType: node.TypeMarkdown}
 	content := map[string]any{"$type": "Markdown", "markdown": strings.ReplaceAll(string(body), "\r\n", "\n")}
