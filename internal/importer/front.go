@@ -14,11 +14,12 @@ const frontDepth = 1000
 
 const wayOut = "where the first '---' is a horizontal rule, leave an empty line behind it"
 
-var emptyLine = regexp.MustCompile(`(?m)^[ \t]*\r?$`)
+// member matches a text whose first line is a member of a mapping.
+var member = regexp.MustCompile(`^[A-Za-z][\w -]*:(\s|$)`)
 
 // splitFront cuts YAML front matter off a document: a first line "---", with or without blanks behind it,
 // a mapping, and a line "---". A first line that is followed by an empty one, or after which no mapping
-// stands, is a horizontal rule of a document without front matter; a mapping that does not end is an error.
+// stands, is a horizontal rule of a document without front matter; members that do not end are an error.
 // most bounds the bytes of the front matter with its aliases expanded.
 func splitFront(text []byte, most int) (front map[string]any, body []byte, err error) {
 	first, rest, _ := bytes.Cut(text, []byte("\n"))
@@ -42,11 +43,7 @@ func splitFront(text []byte, most int) (front map[string]any, body []byte, err e
 		}
 		end += len(line)
 	}
-	head := rest
-	if blank := emptyLine.FindIndex(rest); blank != nil {
-		head = rest[:blank[0]]
-	}
-	if front, _, err := parseFront(head, most); err == nil && len(front) > 0 {
+	if member.Match(rest) {
 		return nil, nil, errors.New("front matter: it begins with '---' and does not end (" + wayOut + ")")
 	}
 	return nil, text, nil

@@ -93,7 +93,7 @@ func TestADocumentMayBeginWithAHorizontalRule(t *testing.T) {
 		}
 	}
 	// The control: front matter that is no YAML, or does not end, is told, with the way out.
-	for _, text := range []string{"---\na: b: c\n---\n# A\n", "---\nname: x\n", "---\nname: x\n\n# A\n\n\tcode\n"} {
+	for _, text := range []string{"---\na: b: c\n---\n# A\n", "---\nname: x\ntext\n", "---\nname: x\n\n# A\n\n\tcode\n"} {
 		_, _, err := parseMarkdown([]byte(text), "acme/a", node.DefaultLimits)
 		if err == nil || !strings.Contains(err.Error(), "leave an empty line") {
 			t.Errorf("%q: %v", text, err)
