@@ -99,7 +99,7 @@ func New(o Options) (*Service, error) {
 	}
 	s := &Service{
 		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated,
-		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store), content: newCollections(), kinds: map[string]*hub.Kind{},
+		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store, o.Logger), content: newCollections(), kinds: map[string]*hub.Kind{},
 	}
 	s.kind = s.newKind("node", o.Idle)
 	for name, add := range o.Types {
