@@ -37,6 +37,8 @@ type Options struct {
 	// Config changes the protocol's sizes; nil leaves the defaults.
 	Config func(*cluster.Config)
 	Bounds *budget.Table // nil is the defaults
+	// ClientHosted: see route.ClusterOptions.
+	ClientHosted map[string]func(*hub.Delivery)
 }
 
 // Cluster is some silos in one process.
@@ -115,7 +117,8 @@ func (c *Cluster) Add(name string) *Silo {
 	if d := c.opts.StartDelay; d != nil {
 		delay = func(p node.Path) time.Duration { return d(string(p)) }
 	}
-	if s.Service, err = nodehub.New(nodehub.Options{Mesh: m, Store: c.Store, Committer: s.commits, Access: c.Access, StartDelay: delay, Types: c.opts.Kinds, Logger: log}); err != nil {
+	if s.Service, err = nodehub.New(nodehub.Options{Mesh: m, Store: c.Store, Committer: s.commits, Access: c.Access, StartDelay: delay, Types: c.opts.Kinds, Logger: log,
+		Isolated: func() bool { return s.Router != nil && s.Router.Isolated() }}); err != nil {
 		c.t.Fatal(err)
 	}
 	s.Nodes = s.Service.Client()
@@ -132,7 +135,7 @@ func (c *Cluster) Add(name string) *Silo {
 		s.Router.Do(func(x *cluster.Silo) { x.Member.Refresh() })
 	})
 	s.Router = route.NewCluster(route.ClusterOptions{Mesh: m, Nodes: nodes, Codec: codec, Table: s.table, Me: membership.Member{Name: name, Addr: name + ":1"},
-		Config: config, Pace: membership.DefaultPace(), Timing: membership.DefaultTiming()})
+		Config: config, Pace: membership.DefaultPace(), Timing: membership.DefaultTiming(), ClientHosted: c.opts.ClientHosted})
 	s.stop = append(s.stop, c.Store.Subscribe(func(ch store.Change) {
 		nodes.Changed(ch.Path)
 		s.Service.Changed(ch)

@@ -129,7 +129,7 @@ func TestAnAddressThatNobodyServesIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// decision 11
+// C28, decision 11
 func TestAReleasedProcessAddressIsAnsweredAsReleased(t *testing.T) {
 	mesh(t, Options{}, func(t *testing.T, c *Cluster) {
 		h := serve(t, c.Silo("s1"), "portal/x")

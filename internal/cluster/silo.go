@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/cluster/claim"
@@ -55,6 +56,8 @@ type Silo struct {
 
 	parts Parts
 	net   Network
+	heard atomic.Int64 // when a peer or the table was last heard, on the clock; read off the turn too
+	alone atomic.Bool  // there is nobody else to be heard
 }
 
 // NewSilo returns a silo that has not joined. [Silo.Use] gives it its network, then [Silo.Start] begins.
@@ -64,6 +67,7 @@ func NewSilo(p Parts) *Silo {
 	s.explain = s.explainTo
 	s.Detector = membership.NewDetector(p.Clock, s, p.Pace, func(m membership.Member) { s.Member.Vote(m) })
 	s.Member = membership.NewSilo(p.Clock, p.Table, s, p.Rand, p.Timing, p.Me, membership.Events{
+		Heard:  s.hear,
 		Chosen: func(e membership.Epoch) { s.net.SetEpoch(uint64(e)) },
 		Joined: s.Joined,
 		Viewed: s.Apply,
@@ -87,6 +91,7 @@ type host struct {
 }
 
 func (h host) Applied(v *membership.View) {
+	h.silo.alone.Store(len(v.Members()) < 2)
 	h.silo.Detector.Apply(v, h.silo.self)
 	h.silo.Member.Applied(v.Key())
 	h.Host.Applied(v)
@@ -95,6 +100,16 @@ func (h host) Applied(v *membership.View) {
 func (h host) Evicted() {
 	h.Host.Evicted()
 	h.silo.Member.Evicted()
+}
+
+// hear notes a sign of life of a peer or of the table.
+func (s *Silo) hear() { s.heard.Store(int64(s.parts.Clock.Now())) }
+
+// Isolated tells whether this silo has heard no peer and no table for longer than its permit: others may
+// have put it out and serve in its place, so it must not answer from what it holds (decision 1). It may
+// be called off the turn. A silo that is alone by its view is not isolated.
+func (s *Silo) Isolated() bool {
+	return !s.alone.Load() && s.parts.Clock.Now()-time.Duration(s.heard.Load()) > s.parts.Pace.Permit
 }
 
 func peerOf(m membership.Member) transport.Peer {
@@ -133,6 +148,7 @@ func (s *Silo) Ping(to membership.Member, pong func()) {
 	r := transport.Request{Kind: uint8(wire.KindPing), Class: transport.Ping, Within: s.parts.Pace.Outsider}
 	s.net.Call(peerOf(to), r, func(a transport.Answer) {
 		if a.Err == nil {
+			s.hear()
 			s.parts.Do(pong)
 		}
 	})

@@ -151,6 +151,22 @@ func TestASilosConnectionsCarryItsEpochBeforeItShakesHandsAndJoins(t *testing.T)
 	}
 }
 
+// C21
+func TestAChangeOfTheMembershipIsTakenAfterItsNotificationHasReturned(t *testing.T) {
+	w := started(t)
+	w.up(t)
+	before := w.silo.View().Key()
+	w.rows = append(w.rows, membership.Row{Member: clustertest.Silo("late", 77), Fresh: true})
+	w.silo.Member.Refresh()
+	if w.silo.View().Key() != before {
+		t.Fatal("the view was applied inside of the notification")
+	}
+	w.clock.Flush()
+	if !before.Before(w.silo.View().Key()) {
+		t.Fatal("the view was not applied")
+	}
+}
+
 // protocol §2
 func TestWhateverIsNoHandshakeDoesNotCountAsOne(t *testing.T) {
 	for name, a := range map[string]transport.Answer{

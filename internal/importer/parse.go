@@ -3,13 +3,10 @@ package importer
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"strings"
 	"unicode/utf8"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/hubmesh/hubmesh/internal/node"
 )
@@ -50,7 +47,7 @@ func parseMarkdown(text []byte, at node.Path, limits node.Limits) (n node.Node, 
 		return node.Node{}, nil, fmt.Errorf("byte %d is not UTF-8; save the file as UTF-8", offset)
 	}
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
-	front, body, err := splitFront(text)
+	front, body, err := splitFront(text, limits.NodeBytes)
 	if err != nil {
 		return node.Node{}, nil, err
 	}
@@ -82,10 +79,14 @@ func parseMarkdown(text []byte, at node.Path, limits node.Limits) (n node.Node, 
 		case "order":
 			if i, ok := value.(int); ok {
 				n.Order = &i
+			} else if value != nil {
+				warnings = append(warnings, fmt.Sprintf("front matter '%s': %s is no whole number; it was left out", key, quoted(value)))
 			}
 		case "state":
 			if s, ok := node.ParseState(text); ok {
 				n.State = s
+			} else if isText {
+				warnings = append(warnings, fmt.Sprintf("front matter '%s': %s is no state of a node; it was left out", key, quoted(value)))
 			}
 		default:
 			content[lowerFirst(key)] = value
@@ -108,6 +109,16 @@ func parseMarkdown(text []byte, at node.Path, limits node.Limits) (n node.Node, 
 	return n, warnings, nil
 }
 
+// quoted is a value for a warning, cut where it is long.
+func quoted(value any) string {
+	const most = 100
+	text := fmt.Sprint(value)
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return "'" + text + "'"
+}
+
 // notUTF8 is where a text stops being UTF-8, from 0; bad is false where it never does.
 func notUTF8(text []byte) (offset int, bad bool) {
 	for offset < len(text) {
@@ -118,39 +129,6 @@ func notUTF8(text []byte) (offset int, bad bool) {
 		offset += size
 	}
 	return 0, false
-}
-
-// splitFront cuts YAML front matter off a document.
-func splitFront(text []byte) (front map[string]any, body []byte, err error) {
-	rest, ok := cutLine(text, "---")
-	if !ok {
-		return nil, text, nil
-	}
-	for at := 0; at < len(rest); {
-		end := bytes.IndexByte(rest[at:], '\n')
-		line := rest[at:]
-		next := len(rest)
-		if end >= 0 {
-			line, next = rest[at:at+end], at+end+1
-		}
-		if strings.TrimRight(string(line), "\r \t") == "---" {
-			if err := yaml.Unmarshal(rest[:at], &front); err != nil {
-				return nil, nil, fmt.Errorf("front matter: %w", err)
-			}
-			return front, rest[next:], nil
-		}
-		at = next
-	}
-	return nil, nil, errors.New("front matter: it begins with '---' and does not end")
-}
-
-func cutLine(text []byte, line string) ([]byte, bool) {
-	for _, end := range []string{"\n", "\r\n"} {
-		if rest, ok := bytes.CutPrefix(text, []byte(line+end)); ok {
-			return rest, true
-		}
-	}
-	return nil, false
 }
 
 // heading is the text of the first top heading of a document.

@@ -57,6 +57,7 @@ const (
 	ReasonUnavailable = "unavailable" // what is needed to answer is away
 	ReasonUnknown     = "unknown"     // who serves the address could not be found out
 	ReasonLost        = "lost"        // the connection broke after the message had been sent
+	ReasonIsolated    = "isolated"    // the silo has heard nobody for a while, and others may serve in its place
 	ReasonUnreadable  = "unreadable"  // the message could not be carried to another silo
 )
 

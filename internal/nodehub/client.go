@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 
 	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/budget"
@@ -92,8 +91,11 @@ func (c *Client) Import(ctx context.Context, nodes []node.Node) ([]Outcome, erro
 	return r.Outcomes, nil
 }
 
-// KnowsType tells whether nodes may have a type.
+// KnowsType tells whether the caller's nodes may have a type: it is there, and the caller may read it.
 func (c *Client) KnowsType(ctx context.Context, name string) (bool, error) {
+	if c.s.typeHidden(ctx, name) && !c.s.types.isRegistered(name) {
+		return false, nil
+	}
 	_, err := c.s.types.resolve(ctx, name)
 	var unknown *TypeError
 	if errors.As(err, &unknown) {
@@ -152,41 +154,6 @@ func (c *Client) Delete(ctx context.Context, path node.Path, recursive bool, con
 // Collections asks the owner of a node for its content collections.
 func (c *Client) Collections(ctx context.Context, path node.Path, names ...string) (*CollectionsReply, error) {
 	return ask(ctx, c.s, c.s.reads, Collections, path, &CollectionsRequest{Names: names}, budget.Read)
-}
-
-// Children lists the direct children that the caller may read, and the levels through which something
-// may be reached that he may read. The page's limit counts before that filter; next is where the
-// following page starts, "" at the end.
-func (c *Client) Children(ctx context.Context, path node.Path, page store.Page) (entries []store.Entry, next string, err error) {
-	if page.Limit <= 0 {
-		page.Limit = 1000
-	}
-	e := c.s.access.Evaluator()
-	if !e.Loaded() {
-		return nil, "", &access.UndeterminedError{Path: path}
-	}
-	ctx, cancel := c.s.mesh.Bounds().Context(ctx, budget.StoreRead, "list '"+string(path)+"'")
-	defer cancel()
-	all, err := c.s.store.Children(ctx, path, page)
-	if err != nil {
-		return nil, "", err
-	}
-	if len(all) >= page.Limit {
-		next = all[len(all)-1].Path.ID()
-	}
-	subject := SubjectOf(ctx)
-	for _, entry := range all {
-		if !page.Satellites && strings.HasPrefix(entry.Path.ID(), "_") {
-			continue // configuration, not content
-		}
-		switch {
-		case e.Check(subject, entry.Path, access.Read) == access.Granted:
-			entries = append(entries, entry)
-		case e.Reaches(subject, entry.Path):
-			entries = append(entries, store.Entry{Path: entry.Path, HasChildren: true})
-		}
-	}
-	return entries, next, nil
 }
 
 // Versions lists the history of a node that the caller may read.

@@ -134,6 +134,9 @@ func (s *Service) collections(ctx context.Context, h *hub.Hub, r *CollectionsReq
 	if err := s.permit(ctx, path, access.Read); err != nil {
 		return nil, err
 	}
+	if err := s.serving(h); err != nil {
+		return nil, err
+	}
 	if h.State().(*state).gone {
 		return nil, &store.NotFoundError{Path: path}
 	}

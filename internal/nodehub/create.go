@@ -79,7 +79,7 @@ func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, err
 			continue // another life began and ended meanwhile
 		}
 		if err != nil {
-			return nil, err
+			return nil, s.twin(ctx, n.Path, err)
 		}
 		s.grantCreator(ctx, got)
 		return &NodeReply{Node: got, Created: true}, nil
@@ -91,7 +91,7 @@ func (s *Service) prepare(ctx context.Context, n *node.Node, imported bool) erro
 	if n.Path.IsRoot() {
 		return &RuleError{Path: n.Path, Reason: "the root has no node"}
 	}
-	if err := s.permit(ctx, n.Path, access.Create); err != nil {
+	if err := s.permitCreate(ctx, n.Path); err != nil {
 		return err
 	}
 	if err := newPath(n.Path); err != nil {
@@ -114,17 +114,36 @@ func (s *Service) prepare(ctx context.Context, n *node.Node, imported bool) erro
 	return nil
 }
 
-// ownerExists refuses a satellite whose owner is not there.
+// ownerExists refuses a satellite whose owner is not there. An owner that the path names was asked for
+// permission with it; one that the writer names must be his to change, as it must be for a satellite below
+// it, and one that he may not read is not there.
 func (s *Service) ownerExists(ctx context.Context, n node.Node) error {
-	if !n.IsSatellite() || n.MainNode.IsRoot() {
+	if !n.IsSatellite() {
+		return nil
+	}
+	if _, _, byPath := n.Path.Satellite(); !byPath {
+		err := s.permit(ctx, n.MainNode, access.Update)
+		var missing *store.NotFoundError
+		switch {
+		case errors.As(err, &missing):
+			return noOwner(n)
+		case err != nil:
+			return err
+		}
+	}
+	if n.MainNode.IsRoot() {
 		return nil
 	}
 	_, err := s.store.Read(ctx, n.MainNode)
 	var missing *store.NotFoundError
 	if errors.As(err, &missing) {
-		return &RuleError{Path: n.Path, Reason: fmt.Sprintf("its main node '%s' does not exist", n.MainNode)}
+		return noOwner(n)
 	}
 	return err
+}
+
+func noOwner(n node.Node) error {
+	return &RuleError{Path: n.Path, Reason: fmt.Sprintf("its main node '%s' does not exist", n.MainNode)}
 }
 
 // lastVersion is the version of the path's tombstone, 0 for a path that never had a node, or
@@ -165,7 +184,7 @@ func (s *Service) ensurePartition(ctx context.Context, n node.Node) error {
 	if other, err := s.store.Read(ctx, exists.Other); err == nil {
 		exists.Version = other.Version
 	}
-	return exists
+	return s.twin(ctx, n.Path, exists)
 }
 
 // grantCreator makes the creator of a space its Admin, unless that is so already. The space stands
@@ -223,7 +242,7 @@ func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*Create
 		return nil, waited(err)
 	}
 	for j, res := range results {
-		out[at[j]].Err, out[at[j]].Version = res.Err, res.Node.Version
+		out[at[j]].Err, out[at[j]].Version = s.twin(ctx, out[at[j]].Path, res.Err), res.Node.Version
 	}
 	return &CreateManyReply{Outcomes: out}, nil
 }

@@ -43,7 +43,7 @@ func (e *PartialDeleteError) Unwrap() error { return e.Err }
 // then the guard, then a plan by the store's own enumeration, then bottom-up. With recursion the node
 // itself may be absent: what lies below it is removed all the same. A partition goes with its root.
 func (s *Service) delete(ctx context.Context, r *DeleteRequest) (*DeleteReply, error) {
-	if err := s.permit(ctx, r.Path, access.Delete); err != nil {
+	if err := s.permitDelete(ctx, r.Path); err != nil {
 		return nil, err
 	}
 	root, there, err := s.rootOf(ctx, r)

@@ -94,7 +94,7 @@ func (s *Service) importOnce(ctx context.Context, nodes []node.Node, todo []int,
 		case errors.As(res.Err, &exists) && exists.Other == "" && !last:
 			again = append(again, i)
 		default:
-			out[i].Err, out[i].Version = res.Err, res.Node.Version
+			out[i].Err, out[i].Version = s.twin(ctx, nodes[i].Path, res.Err), res.Node.Version
 		}
 	}
 	return again, nil

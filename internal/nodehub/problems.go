@@ -5,7 +5,11 @@ func (e *SchemaError) ProblemCode() string { return "invalid_content" }
 
 // ProblemMembers are further members of the problem.
 func (e *SchemaError) ProblemMembers() map[string]any {
-	return map[string]any{"errors": []string{e.Reason}, "nodeType": e.NodeType}
+	reason := e.Reason
+	if reason == "" {
+		reason = e.Error()
+	}
+	return map[string]any{"errors": []string{reason}, "nodeType": e.NodeType}
 }
 
 // ProblemCode is the code of the error table.

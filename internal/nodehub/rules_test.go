@@ -2,6 +2,7 @@ package nodehub_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -73,4 +74,29 @@ func TestAWriteThatDemandsANodeMakesNone(t *testing.T) {
 	if n, created, err := r.c.Put(r.root, node.Node{Path: "acme/a", Content: node.RawContent(`{}`)}, demand); err != nil || created || n.Version != 2 {
 		t.Fatalf("%+v %v %v", n, created, err)
 	}
+}
+
+// bad input: a schema that would take for ever. The control is the doubling itself: 2^60 visits.
+// Neither the operation that creates nor the turn of a node that is changed is held by it.
+func TestASchemaThatWouldTakeForEverHoldsNoNode(t *testing.T) {
+	r := newRig(t)
+	schema := `{"$defs":{"a0":{"type":"object"}`
+	for i := 1; i <= 60; i++ {
+		schema += fmt.Sprintf(`,"a%d":{"allOf":[{"$ref":"#/$defs/a%d"},{"$ref":"#/$defs/a%d"}]}`, i, i-1, i-1)
+	}
+	r.create("acme/T", node.TypeNodeType, `{}`)
+	r.create("acme/n", "acme/T", `{"x":1}`)
+	r.patch("acme/T", `{"content":{"schema":`+schema+`},"$ref":"#/$defs/a60"}}}`)
+	_, err := r.c.Create(r.root, node.Node{Path: "acme/new", NodeType: "acme/T", Content: node.RawContent(`{}`)})
+	if bad := wantErr[*nodehub.SchemaError](t, err); !bad.Broken || bad.ProblemCode() != "invalid_content" {
+		t.Errorf("create: %v", err)
+	}
+	_, err = r.c.Patch(r.root, "acme/n", []byte(`{"content":{"x":2}}`), nodehub.Condition{})
+	if bad := wantErr[*nodehub.SchemaError](t, err); !bad.Broken {
+		t.Errorf("patch: %v", err)
+	}
+	if n := r.get("acme/n"); n.Version != 1 {
+		t.Errorf("%+v", n)
+	}
+	r.close() // ends
 }

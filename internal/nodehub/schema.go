@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 
@@ -25,6 +26,9 @@ type SchemaError struct {
 }
 
 func (e *SchemaError) Error() string {
+	if e.Reason == "" { // the writer may not read the type
+		return fmt.Sprintf("the content does not fit type '%s', which you may not read", e.NodeType)
+	}
 	if e.Broken {
 		return fmt.Sprintf("the schema of type '%s' cannot be used: %s", e.NodeType, e.Reason)
 	}
@@ -44,6 +48,7 @@ type types struct {
 	rows interface {
 		Read(ctx context.Context, path node.Path) (node.Node, error)
 	}
+	slots      *slots
 	mu         sync.RWMutex
 	registered map[string]bool
 	known      map[string]*typeInfo
@@ -51,14 +56,21 @@ type types struct {
 }
 
 type typeInfo struct {
-	schema *jsonschema.Schema // nil: any content
+	schema *compiled // nil: any content
 	err    error
+}
+
+// compiled is a schema that can be checked with.
+type compiled struct {
+	schema  *jsonschema.Schema
+	refuses *jsonschema.Schema              // fits what schema does not: it tells no places, and costs little memory
+	dynamic map[string][]*jsonschema.Schema // parts by the name of their $dynamicAnchor
 }
 
 func newTypes(rows interface {
 	Read(ctx context.Context, path node.Path) (node.Node, error)
-}) *types {
-	t := &types{rows: rows, registered: map[string]bool{}, known: map[string]*typeInfo{}}
+}, log *slog.Logger) *types {
+	t := &types{rows: rows, slots: newSlots(log), registered: map[string]bool{}, known: map[string]*typeInfo{}}
 	for _, name := range []string{node.TypeSpace, node.TypeUser, node.TypeNodeType, node.TypeMarkdown, node.TypeAccessAssignment, node.TypeActivity, TypeCollection} {
 		t.registered[name] = true
 	}
@@ -69,6 +81,12 @@ func (t *types) register(name string) {
 	t.mu.Lock()
 	t.registered[name] = true
 	t.mu.Unlock()
+}
+
+func (t *types) isRegistered(name string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.registered[name]
 }
 
 // resolve returns what is known of a type, or *TypeError.
@@ -105,7 +123,17 @@ func (t *types) resolve(ctx context.Context, name string) (*typeInfo, error) {
 	case n.NodeType != node.TypeNodeType && !registered:
 		return nil, &TypeError{NodeType: name}
 	}
-	info.schema, info.err = compileSchema(n)
+	err = t.slots.run(ctx, name, func() (err error) {
+		info.schema, err = compileSchema(n)
+		return err
+	})
+	var bad *SchemaError
+	if err != nil && !errors.As(err, &bad) {
+		return nil, err // nothing is known of the schema
+	}
+	if err != nil {
+		info = &typeInfo{err: err}
+	}
 	t.keep(name, info, epoch)
 	return info, info.err
 }
@@ -134,9 +162,9 @@ func (t *types) changed(c store.Change) {
 }
 
 // compileSchema compiles the "schema" member of a type node's content; none is no restriction.
-func compileSchema(n node.Node) (*jsonschema.Schema, error) {
+func compileSchema(n node.Node) (*compiled, error) {
 	broken := func(err error) error {
-		return &SchemaError{NodeType: string(n.Path), Reason: oneLine(err.Error()), Broken: true}
+		return &SchemaError{NodeType: string(n.Path), Reason: shorten(oneLine(err.Error())), Broken: true}
 	}
 	var content struct {
 		Schema jsonRaw `json:"schema"`
@@ -148,17 +176,64 @@ func compileSchema(n node.Node) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, broken(err)
 	}
+	var text schemaText
+	if err := text.measure(doc, 0); err != nil {
+		return nil, broken(err)
+	}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
-	const at = "node:schema"
+	var res patterns
+	c.UseRegexpEngine(res.compile)
+	const at, not = "node:schema", "node:not"
+	if err := c.AddResource(not, map[string]any{"not": map[string]any{"$ref": at}}); err != nil {
+		return nil, broken(err)
+	}
 	if err := c.AddResource(at, doc); err != nil {
 		return nil, broken(err)
 	}
-	s, err := c.Compile(at)
-	if err != nil {
+	out := &compiled{dynamic: map[string][]*jsonschema.Schema{}}
+	if out.schema, err = c.Compile(at); err != nil {
 		return nil, broken(err)
 	}
-	return s, nil
+	if out.refuses, err = c.Compile(not); err != nil {
+		return nil, broken(err)
+	}
+	res.sealed.Store(true)
+	if err := out.gather(text.dynamicAnchors); err != nil {
+		return nil, broken(err)
+	}
+	return out, nil
+}
+
+// gather finds where dynamic references may lead, so that work can be counted. It refuses those whose
+// targets can not be told: anchors are how many the schema's own text has.
+func (c *compiled) gather(anchors int) error {
+	seen := map[*jsonschema.Schema]bool{c.schema: true}
+	own, dynamic := 0, false
+	for todo := []*jsonschema.Schema{c.schema}; len(todo) > 0; {
+		s := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if s.RecursiveRef != nil && s.RecursiveRef.RecursiveAnchor {
+			return errors.New("it uses $recursiveAnchor; use $dynamicAnchor and $dynamicRef of draft 2020-12")
+		}
+		dynamic = dynamic || s.DynamicRef != nil && s.DynamicRef.Anchor != ""
+		if s.DynamicAnchor != "" {
+			c.dynamic[s.DynamicAnchor] = append(c.dynamic[s.DynamicAnchor], s)
+			if !strings.HasPrefix(s.Location, "https://json-schema.org/") {
+				own++
+			}
+		}
+		parts(s, func(sub *jsonschema.Schema) {
+			if !seen[sub] {
+				seen[sub] = true
+				todo = append(todo, sub)
+			}
+		})
+	}
+	if dynamic && own < anchors {
+		return errors.New("it has a $dynamicAnchor in a part that nothing refers to by $ref")
+	}
+	return nil
 }
 
 // jsonRaw is raw JSON text.
@@ -188,14 +263,32 @@ func (t *types) check(ctx context.Context, n node.Node) error {
 	if info.schema == nil {
 		return nil
 	}
+	return t.slots.run(ctx, n.NodeType, func() error { return info.schema.check(n) })
+}
+
+// check validates a content, within the bound of work.
+func (c *compiled) check(n node.Node) error {
+	bad := &SchemaError{NodeType: n.NodeType}
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(n.Content.String()))
 	if err != nil {
-		return &SchemaError{NodeType: n.NodeType, Reason: oneLine(err.Error())}
+		bad.Reason = oneLine(err.Error())
+		return bad
 	}
-	if err := info.schema.Validate(doc); err != nil {
-		return &SchemaError{NodeType: n.NodeType, Reason: describe(err)}
+	units, err := workOf(c, doc)
+	if err != nil {
+		bad.Broken, bad.Reason = true, oneLine(err.Error())
+		return bad
 	}
-	return nil
+	if c.refuses.Validate(doc) != nil {
+		return nil
+	}
+	bad.Reason = "it is too large to say where"
+	if units <= detailWork {
+		if err := c.schema.Validate(doc); err != nil {
+			bad.Reason = describe(err)
+		}
+	}
+	return bad
 }
 
 // describe names the first places where a content does not fit.
@@ -215,7 +308,7 @@ func describe(err error) string {
 			if i := strings.LastIndex(text, "at '"); i >= 0 {
 				text = text[i:]
 			}
-			out = append(out, text)
+			out = append(out, shorten(text))
 		}
 		for _, c := range e.Causes {
 			walk(c)
@@ -223,6 +316,15 @@ func describe(err error) string {
 	}
 	walk(v)
 	return strings.Join(out, "; ")
+}
+
+// shorten cuts a text that quotes what may be long.
+func shorten(s string) string {
+	const most = 400
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

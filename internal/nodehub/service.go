@@ -46,6 +46,9 @@ type Options struct {
 	Logger    *slog.Logger
 	// StartDelay, when set, delays the start of a node's hub; for tests of slow starts.
 	StartDelay func(path node.Path) time.Duration
+	// Isolated, when set, tells whether this process must not answer from what it holds, because others
+	// may serve in its place.
+	Isolated func() bool
 	// Validators check writes of a node type beyond its schema, by type.
 	Validators map[string]Validator
 	// Types are registered node types: kinds whose handlers are added to those of every node.
@@ -70,6 +73,7 @@ type Service struct {
 	content   *collections
 	delay     func(path node.Path) time.Duration
 	check     map[string]Validator
+	isolated  func() bool
 
 	kind  *hub.Kind            // of nodes whose type has no handlers of its own
 	kinds map[string]*hub.Kind // by node type
@@ -94,8 +98,8 @@ func New(o Options) (*Service, error) {
 		o.Logger = o.Mesh.Logger()
 	}
 	s := &Service{
-		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators,
-		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store), content: newCollections(), kinds: map[string]*hub.Kind{},
+		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated,
+		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store, o.Logger), content: newCollections(), kinds: map[string]*hub.Kind{},
 	}
 	s.kind = s.newKind("node", o.Idle)
 	for name, add := range o.Types {

@@ -3,10 +3,12 @@ package nodehub
 import (
 	"context"
 	"errors"
+	"time"
 	"unique"
 
 	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
 )
@@ -55,6 +57,9 @@ func (st *state) full(cache *contentCache) (node.Node, bool) {
 
 // current returns the node on its hub's turn, reading the row where it must.
 func (s *Service) current(ctx context.Context, h *hub.Hub) (node.Node, error) {
+	if err := s.serving(h); err != nil {
+		return node.Node{}, err
+	}
 	st := h.State().(*state)
 	if n, ok := st.full(s.cache); ok {
 		return n, nil
@@ -117,4 +122,14 @@ func (s *Service) refreshRow(ctx context.Context, h *hub.Hub, _ *refresh) (*hub.
 		h.State().(*state).stale = true
 	}
 	return nil, nil
+}
+
+// serving refuses to answer from what this process holds while it is isolated (decision 1): nothing stale
+// is served, and whoever asks is told to try again.
+func (s *Service) serving(h *hub.Hub) error {
+	if s.isolated == nil || !s.isolated() {
+		return nil
+	}
+	return &message.Failure{Type: message.ShuttingDown, Target: h.Path(), AnsweredBy: h.Path(), Reason: message.ReasonIsolated, RetryAfter: time.Second,
+		Message: "the silo of '" + h.Path() + "' has heard neither another silo nor the membership for a while; nothing is answered from what it holds, try again"}
 }

@@ -2,6 +2,7 @@ package nodehub
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -34,7 +35,7 @@ func schemaNode(path node.Path) node.Node {
 // data §1.3
 func TestThatARegisteredTypeHasNoNodeIsReadOnceUntilThereIsOne(t *testing.T) {
 	rows := &typeRows{rows: map[node.Path]node.Node{}}
-	types := newTypes(rows)
+	types := newTypes(rows, slog.New(slog.DiscardHandler))
 	types.register("shop/Order")
 	for range 3 {
 		if info, err := types.resolve(t.Context(), "shop/Order"); err != nil || info.schema != nil {
@@ -55,7 +56,7 @@ func TestThatARegisteredTypeHasNoNodeIsReadOnceUntilThereIsOne(t *testing.T) {
 // data §1.3
 func TestATypeThatIsCreatedWhileItIsLookedForIsNotMissed(t *testing.T) {
 	rows := &typeRows{rows: map[node.Path]node.Node{}}
-	types := newTypes(rows)
+	types := newTypes(rows, slog.New(slog.DiscardHandler))
 	types.register("shop/Order")
 	n := schemaNode("shop/Order")
 	rows.during = func() { // the row was read as absent, then it is committed

@@ -2,11 +2,13 @@ package nodehub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/node"
 )
 
@@ -115,10 +117,27 @@ func (s *Service) validate(ctx context.Context, n node.Node, before *node.Node) 
 	if err := checkCollection(n); err != nil {
 		return err
 	}
+	hidden := s.typeHidden(ctx, n.NodeType)
+	if hidden && (before == nil || before.NodeType != n.NodeType) && !s.types.isRegistered(n.NodeType) {
+		return &TypeError{NodeType: n.NodeType}
+	}
 	if v := s.check[n.NodeType]; v != nil {
 		if err := v(ctx, before, n); err != nil {
 			return err
 		}
 	}
-	return s.types.check(ctx, n)
+	err := s.types.check(ctx, n)
+	var bad *SchemaError
+	if hidden && errors.As(err, &bad) {
+		// The node has the type already, so its name is no secret; what its schema says is.
+		return &SchemaError{NodeType: bad.NodeType, Broken: bad.Broken}
+	}
+	return err
+}
+
+// typeHidden tells whether the writer may not read the node of a type. Such a type is as unknown to him as
+// one that is not there.
+func (s *Service) typeHidden(ctx context.Context, nodeType string) bool {
+	path, err := node.ParsePath(nodeType)
+	return nodeType != "" && err == nil && s.MayRead(ctx, path) != access.Granted
 }

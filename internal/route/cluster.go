@@ -34,6 +34,10 @@ type ClusterOptions struct {
 	Config cluster.Config
 	Pace   membership.Pace
 	Timing membership.Timing
+	// ClientHosted are the address types whose hubs live in clients: a delivery to one that no silo serves is
+	// handed to what carries it there, instead of being refused. Empty by default; a type is never
+	// inferred from an answer (C26).
+	ClientHosted map[string]func(*hub.Delivery)
 }
 
 // Cluster is the router of a mesh that is one silo of many: it finds the silo that serves an address,
@@ -63,6 +67,8 @@ type Cluster struct {
 	stopped bool
 	running sync.WaitGroup
 
+	clientHosted map[string]func(*hub.Delivery)
+
 	unawaited time.Duration // how long a message that nobody awaits looks for its target
 	refusals  refusalLog
 	count     counts
@@ -83,7 +89,7 @@ func NewCluster(o ClusterOptions) *Cluster {
 	m := o.Mesh
 	c := &Cluster{mesh: m, nodes: o.Nodes, codec: o.Codec, log: m.Logger(), name: o.Me.Name, turn: turn.New(), sender: rand.Uint64(),
 		lanes: newLanes(), handles: map[string]*claim.Handle{}, parked: map[string][]*arrival{}, timers: map[*time.Timer]struct{}{},
-		unawaited: m.Bounds().Own(budget.Resolve)}
+		unawaited: m.Bounds().Own(budget.Resolve), clientHosted: o.ClientHosted}
 	c.silo = cluster.NewSilo(cluster.Parts{Clock: c.turn, Do: c.turn.Do, Table: o.Table, Host: c, Watch: c, Deliver: c,
 		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: c.log, Me: o.Me, Config: o.Config, Pace: o.Pace, Timing: o.Timing})
 	o.Nodes.ended = c.ended
@@ -140,6 +146,9 @@ func (c *Cluster) LaneTo(addr string) (st LaneState, ok bool) {
 	}
 	return st, false
 }
+
+// Isolated tells whether this silo must not answer from what it holds: see [cluster.Silo.Isolated].
+func (c *Cluster) Isolated() bool { return c.silo.Isolated() }
 
 // Leave takes the silo out of the cluster in order: view(leaving), node hubs stop, detach. The caller
 // drains and then calls [Cluster.Gone]. It ends with ctx.
@@ -283,9 +292,17 @@ func unhosted(host *hub.Hub, d *hub.Delivery) *message.Failure {
 }
 
 const (
-	hopFloor = 5 * time.Millisecond // what a hop leaves to the caller at least …
-	hopPart  = 5                    // … and at most this part of what remains
+	hopFloor = 40 * time.Millisecond // what a hop leaves to its caller at least …
+	hopPart  = 5                     // … but at most this part of what remains
+	hopLeast = 5 * time.Millisecond  // with less left for the owner nothing is sent
 )
+
+// hop is what a wait on another silo leaves to its caller, so that the owner's own lapse, with what it
+// knows, is there first: the margin of a nested ask with twice its floor, and never so much that a small
+// budget starves.
+func hop(left time.Duration) time.Duration {
+	return min(left/hopPart, max(budget.Margin(left), hopFloor))
+}
 
 // send sends a delivery to another silo.
 func (c *Cluster) send(ch *channel, to wire.Entry, lane uint64, d *hub.Delivery, done func(Disposition)) {
@@ -326,8 +343,7 @@ func (c *Cluster) pack(d *hub.Delivery, to wire.Entry, lane uint64) ([]byte, *me
 		Request: d.IsRequest(), Identity: d.Identity(), Properties: d.Properties(), Visited: d.Visited(), Payload: payload}
 	b := d.Budget()
 	if left, bounded := b.Remaining(c.mesh.Clock().Now()); bounded {
-		// The owner's own lapse, with what it knows, is to be here before this one.
-		if e.Left = left - min(left/hopPart, hopFloor); e.Left < hopFloor {
+		if e.Left = left - hop(left); e.Left < hopLeast {
 			return nil, &message.Failure{Type: message.ShuttingDown, Target: d.Target().Path(), AnsweredBy: c.name, Reason: message.ReasonBudget,
 				Message: fmt.Sprintf("%v are left to ask '%s' on another silo; nothing was sent", left.Round(time.Millisecond), d.Target())}
 		}

@@ -103,6 +103,11 @@ func (c *Cluster) refuse(d *hub.Delivery, r cluster.Refusal) {
 	if r.By == "" {
 		r.By = c.name
 	}
+	if carry := c.clientHosted[d.Target().Type()]; carry != nil && r.Reason == cluster.NoEntry {
+		c.log.Info("No silo serves a client-hosted address: falling back to the stream publish", "address", d.Target().Path(), "operation", d.TypeName(), "delivery_id", d.ID())
+		carry(d)
+		return
+	}
 	f := failure(d, r)
 	addr := d.Target().Path()
 	suppressed, loud := c.refusals.note(addr, time.Duration(c.mesh.Clock().Now()))

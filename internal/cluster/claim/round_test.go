@@ -45,6 +45,23 @@ func TestLandingIsNotTerminalAndEachViewHasOneClaimMore(t *testing.T) {
 	}
 }
 
+// C23: a claim is told when it leaves, so that one that was never made is told from one without an answer.
+func TestAClaimIsToldWhenItLeavesAndAgainWhenItsRoundIsOver(t *testing.T) {
+	f := up(t)
+	f.register(f.addr)
+	f.clock.Run(ms)
+	if f.claims(f.addr) != 1 {
+		t.Fatalf("%d claims", f.claims(f.addr))
+	}
+	if s, _ := f.claim.State(f.addr); s.Round != 1 || s.Landed != 0 {
+		t.Fatalf("before the answer: %+v", s)
+	}
+	f.accept()
+	if s, _ := f.claim.State(f.addr); s.Round != 1 || s.Landed != b.Epoch {
+		t.Fatalf("after it: %+v", s)
+	}
+}
+
 // C12; C13; C22
 func TestAStaticClusterIsNeverClaimedAgain(t *testing.T) {
 	f := up(t)

@@ -34,6 +34,7 @@ type Pace struct {
 	Paused   time.Duration // two ticks further apart than this were a pause of this silo's own
 	Outsider time.Duration // silence after which a connection to a silo outside the view is closed
 	Redial   []time.Duration
+	Permit   time.Duration // silence of everybody after which this silo answers nothing from what it holds
 }
 
 // DefaultPace is that of protocol.md §7.
@@ -42,6 +43,7 @@ func DefaultPace() Pace {
 		Ping: 300 * time.Millisecond, Suspect: 600 * time.Millisecond, Vote: 1200 * time.Millisecond,
 		Close: 1500 * time.Millisecond, Paused: 600 * time.Millisecond, Outsider: 5 * time.Second,
 		Redial: []time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond},
+		Permit: 2 * time.Second,
 	}
 }
 

@@ -85,6 +85,8 @@ type Silo struct {
 
 // Events are what a silo in the table tells whoever runs it, on the turn.
 type Events struct {
+	// Heard: the table has answered; may be nil.
+	Heard func()
 	// Chosen: the silo is about to shake hands and to join under an epoch; its connections carry it.
 	Chosen func(Epoch)
 	// Joined: it stands in the table under that epoch, in this view.
@@ -206,7 +208,13 @@ func (s *Silo) beat() {
 		return
 	}
 	s.table.Beat(s.me.Epoch, func(k Key, err error) {
-		if err == nil && k != s.known {
+		if err != nil {
+			return
+		}
+		if s.events.Heard != nil {
+			s.events.Heard()
+		}
+		if k != s.known {
 			s.Refresh()
 		}
 	})

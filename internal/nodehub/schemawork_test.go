@@ -1,0 +1,233 @@
+package nodehub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/node"
+)
+
+// doubling is a schema whose last part visits a value 2^levels times.
+func doubling(levels int, first, keyword string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"$defs":{"a0":%s`, first)
+	for i := 1; i <= levels; i++ {
+		fmt.Fprintf(&b, `,"a%d":{%q:[{"$ref":"#/$defs/a%d"},{"$ref":"#/$defs/a%d"}]}`, i, keyword, i-1, i-1)
+	}
+	fmt.Fprintf(&b, `},"$ref":"#/$defs/a%d"}`, levels)
+	return b.String()
+}
+
+func listOf(n int, item func(i int) string) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = item(i)
+	}
+	return "[" + strings.Join(items, ",") + "]"
+}
+
+func always(s string) func(int) string { return func(int) string { return s } }
+
+// checkWith checks a content against a schema and returns what that cost.
+func checkWith(schema, content string) (took time.Duration, allocated uint64, err error) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	c, err := compileSchema(node.Node{Path: "mal/T", Content: node.RawContent(`{"schema":` + schema + `}`)})
+	if err == nil {
+		err = c.check(node.Node{Path: "mal/n", NodeType: "mal/T", Content: node.RawContent(content)})
+	}
+	took = time.Since(start)
+	runtime.ReadMemStats(&after)
+	return took, after.TotalAlloc - before.TotalAlloc, err
+}
+
+// bad input: a schema that would take for ever, or all memory
+func TestASchemaThatWouldTakeForEverIsRefusedSoon(t *testing.T) {
+	numbers := listOf(60_000, func(i int) string { return fmt.Sprintf("%de9999", i) })
+	signs := listOf(8_000, func(i int) string {
+		return listOf(14, func(bit int) string {
+			if i>>bit&1 == 1 {
+				return "1"
+			}
+			return "-1"
+		})
+	})
+	deep := strings.Repeat(`{"l":`, 150) + `{}` + strings.Repeat(`}`, 150)
+	for name, test := range map[string]struct{ schema, content, want string }{
+		"allOf that doubles":            {doubling(26, `{"type":"object"}`, "allOf"), `{}`, "steps"},
+		"allOf that doubles the errors": {doubling(22, `{"type":"string"}`, "allOf"), `{}`, "steps"},
+		"anyOf that doubles":            {doubling(45, `{"type":"string"}`, "anyOf"), `{}`, "steps"},
+		"oneOf that doubles":            {doubling(45, `{"type":"string"}`, "oneOf"), `{}`, "steps"},
+		"two ways down at each level":   {`{"$defs":{"n":{"properties":{"l":{"allOf":[{"$ref":"#/$defs/n"},{"$ref":"#/$defs/n"}]}}}},"$ref":"#/$defs/n"}`, deep, "steps"},
+		"dependentSchemas":              {`{"$defs":{"n":{"properties":{"l":{"dependentSchemas":{"l":{"$ref":"#/$defs/n"}},"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}`, deep, "steps"},
+		"contains at each level": {`{"$defs":{"n":{"contains":{"$ref":"#/$defs/n"},"items":{"$ref":"#/$defs/n"}}},"$ref":"#/$defs/n"}`,
+			strings.Repeat("[", 150) + strings.Repeat("]", 150), "steps"},
+		"unevaluatedProperties at each level": {`{"$defs":{"n":{"properties":{"l":{"$ref":"#/$defs/n"}},"unevaluatedProperties":{"$ref":"#/$defs/n"},"additionalProperties":{"$ref":"#/$defs/n"},"patternProperties":{"l":{"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}`, deep, "steps"},
+		"a part that leads to itself":         {`{"anyOf":[{"type":"string"},{"$ref":"#"}]}`, `{}`, "refers to itself"},
+		"parts that all lead to each other": {func() string {
+			all := listOf(30, func(i int) string { return fmt.Sprintf(`{"$ref":"#/$defs/a%d"}`, i) })
+			defs := make([]string, 30)
+			for i := range defs {
+				defs[i] = fmt.Sprintf(`"a%d":{"allOf":%s}`, i, all)
+			}
+			return `{"$defs":{` + strings.Join(defs, ",") + `},"$ref":"#/$defs/a0"}`
+		}(), `{}`, "refers to itself"},
+		"dynamic references that double":                {`{"$dynamicAnchor":"n","properties":{"l":{"allOf":[{"$dynamicRef":"#n"},{"$dynamicRef":"#n"}]}}}`, deep, "steps"},
+		"an anchor that only a dynamic reference finds": {`{"$dynamicAnchor":"n","$defs":{"x":{"$id":"https://example.com/x","$dynamicAnchor":"n"}},"properties":{"l":{"$dynamicRef":"#n"}}}`, `{}`, "$dynamicAnchor"},
+		"a recursive anchor":                            {`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"properties":{"l":{"$recursiveRef":"#"}}}`, `{}`, "$recursiveAnchor"},
+		"a list of names for each of many":              {`{"items":{"required":` + listOf(10_000, func(i int) string { return fmt.Sprintf(`"n%d"`, i) }) + `}}`, listOf(10_000, always("{}")), "steps"},
+		"a long enum for each of many":                  {`{"items":{"enum":` + listOf(10_000, func(i int) string { return fmt.Sprint(i) }) + `}}`, listOf(10_000, always("1e9")), "steps"},
+		"unique items that share a hash":                {`{"uniqueItems":true}`, signs, "steps"},
+		"large numbers":                                 {`{"items":{"multipleOf":1e-9999}}`, numbers, "steps"},
+		"a pattern that repeats":                        {`{"pattern":"(x{100}){10}(y{100}){10}(x{100}){10}(y{100}){10}(x{100}){10}"}`, `""`, "repeat less"},
+		"a long pattern":                                {`{"pattern":"` + strings.Repeat("x", 100_000) + `"}`, `""`, "/pattern"},
+		"many patterns":                                 {`{"allOf":` + listOf(1_000, func(i int) string { return fmt.Sprintf(`{"pattern":"x{%d}"}`, 1+i%1000) }) + `}`, `""`, "together"},
+		"a pattern on a long text":                      {`{"pattern":"(x{0,500}){2}y"}`, `"` + strings.Repeat("x", 1<<19) + `"`, "steps"},
+		"a text that is a large pattern":                {`{"$schema":"http://json-schema.org/draft-07/schema#","format":"regex"}`, `"` + strings.Repeat("x{1000}", 100_000) + `"`, "does not fit"},
+		"very many parts":                               {`{"allOf":` + listOf(100_000, always("true")) + `}`, `{}`, "values"},
+		"long names above many parts":                   {`{"properties":{"` + strings.Repeat("n", 200_000) + `":{"allOf":` + listOf(15_000, always("true")) + `}}}`, `{}`, "names"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !json.Valid([]byte(test.schema)) || !json.Valid([]byte(test.content)) {
+				t.Fatal("the test's own text is no JSON")
+			}
+			took, allocated, err := checkWith(test.schema, test.content)
+			var bad *SchemaError
+			if !errors.As(err, &bad) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v", err)
+			}
+			t.Log(took, allocated>>20, "MiB", err)
+			if took > 20*time.Second || allocated > 1<<30 {
+				t.Errorf("%s and %d MiB", took, allocated>>20)
+			}
+		})
+	}
+}
+
+// bad input: as much work as the bound allows
+func TestTheDearestCheckThatIsAllowedIsSoonOver(t *testing.T) {
+	for _, first := range []string{`{"type":"object"}`, `{"type":"string"}`} {
+		for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
+			for levels := 20; ; levels-- {
+				took, allocated, err := checkWith(doubling(levels, first, keyword), `{}`)
+				if took > 20*time.Second || allocated > 2<<30 {
+					t.Errorf("%s %s of %d levels: %s, %d MiB", first, keyword, levels, took, allocated>>20)
+				}
+				var bad *SchemaError
+				if !errors.As(err, &bad) || !bad.Broken {
+					t.Log(first, keyword, levels, took, allocated>>20, "MiB", err)
+					break
+				}
+			}
+		}
+	}
+}
+
+// data §1.3
+// The bound leaves room for what people write.
+func TestWhatASchemaOrdinarilyAsksIsStillChecked(t *testing.T) {
+	tree := `{"$id":"https://example.com/tree","$dynamicAnchor":"node","type":"object","properties":{"data":true,"children":{"type":"array","items":{"$dynamicRef":"#node"}}}}`
+	strict := `{"$id":"https://example.com/strict","$dynamicAnchor":"node","$ref":"tree","unevaluatedProperties":false,"$defs":{"tree":` + tree + `}}`
+	expr := `{"$defs":{"e":{"oneOf":[{"type":"number"},{"type":"object","required":["op","l","r"],"properties":{"op":{"enum":["+","*"]},"l":{"$ref":"#/$defs/e"},"r":{"$ref":"#/$defs/e"}}}]}},"$ref":"#/$defs/e"}`
+	orders := `{"items":{"type":"object","required":["id","total"],"properties":{"id":{"type":"string","pattern":"^[\\p{L}0-9_-]{1,100}$"},"total":{"type":"number","minimum":0},"lines":{"type":"array","maxItems":10}},"additionalProperties":false}}`
+	for _, test := range []struct {
+		schema, content string
+		fits            bool
+		want            string
+	}{
+		{strict, `{"children":[{"data":1,"children":[{}]}]}`, true, ""},
+		{strict, `{"children":[{"daat":1}]}`, false, "daat"},
+		{expr, `{"op":"+","l":1,"r":{"op":"*","l":2,"r":3}}`, true, ""},
+		{expr, `{"op":"+","l":1,"r":{"op":"-","l":2,"r":3}}`, false, "op"},
+		{`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"type":"object","properties":{"a":{"type":"string"}}}`, true, ""},
+		{`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"properties":{"a":{"type":"sting"}}}`, false, "/properties/a/type"},
+		{orders, listOf(12_000, func(i int) string { return fmt.Sprintf(`{"id":"o-%d","total":%d.5,"lines":[]}`, i, i) }), true, ""},
+		{orders, listOf(12_000, func(i int) string { return fmt.Sprintf(`{"id":"o-%d","total":%d.5}`, i, i-1) }), false, "too large to say where"},
+		{`{"uniqueItems":true}`, listOf(2_000, func(i int) string { return fmt.Sprintf(`{"id":%d}`, i) }), true, ""},
+		{`{"uniqueItems":true}`, `[{"a":1},{"a":1.0}]`, false, "items at 0 and 1 are equal"},
+	} {
+		_, _, err := checkWith(test.schema, test.content)
+		var bad *SchemaError
+		switch {
+		case test.fits && err != nil:
+			t.Errorf("%.80s: %v", test.schema, err)
+		case !test.fits && (!errors.As(err, &bad) || bad.Broken || !strings.Contains(bad.Reason, test.want)):
+			t.Errorf("%.80s: %v", test.schema, err)
+		}
+	}
+}
+
+// bad input: a check whose end was not foreseen
+func TestACheckThatDoesNotEndIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(slog.New(slog.DiscardHandler))
+		end := make(chan struct{})
+		for range cap(s.free) {
+			go func() {
+				err := s.run(t.Context(), "mal/T", func() error { <-end; return nil })
+				var bad *SchemaError
+				if !errors.As(err, &bad) || !bad.Broken {
+					t.Errorf("%v", err)
+				}
+			}()
+		}
+		synctest.Wait()
+		<-time.After(schemaWait) // virtual time
+		synctest.Wait()
+		if n := s.stuck.Load(); n != int64(cap(s.free)) {
+			t.Fatalf("%d are counted as stuck", n)
+		}
+		// Every place is taken: the next is refused as worth another try, or leaves with its caller.
+		err := s.run(t.Context(), "shop/Order", func() error { return nil })
+		var full *message.Failure
+		if !errors.As(err, &full) || full.Reason != message.ReasonOverloaded {
+			t.Fatalf("%v", err)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.run(gone, "shop/Order", func() error { return nil }); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v", err)
+		}
+		close(end)
+		synctest.Wait()
+		if n := s.stuck.Load(); n != 0 || len(s.free) != 0 {
+			t.Fatalf("%d stuck, %d places taken", n, len(s.free))
+		}
+		if err := s.run(t.Context(), "shop/Order", func() error { panic("a fault") }); !errors.As(err, new(*SchemaError)) {
+			t.Fatalf("%v", err)
+		}
+	})
+}
+
+// invariant: whatever schema and content there are, checking ends within its bound
+func FuzzChecking(f *testing.F) {
+	f.Add(doubling(60, `{"type":"object"}`, "allOf"), `{}`)
+	f.Add(`{"$dynamicAnchor":"n","properties":{"l":{"$dynamicRef":"#n"}}}`, `{"l":{"l":1}}`)
+	f.Add(`{"items":{"minimum":1e-9999,"multipleOf":3},"uniqueItems":true}`, `[1,2,1e99]`)
+	f.Add(`{"$schema":"http://json-schema.org/draft-04/schema#","dependencies":{"a":["b"],"c":{"not":{}}}}`, `{"a":1,"c":{}}`)
+	f.Add(`{"if":{"contains":{"const":1}},"then":{"minContains":2},"else":false}`, `[1,[1]]`)
+	f.Add(`{"propertyNames":{"pattern":"^a{3}$"},"unevaluatedProperties":false,"patternProperties":{"a":{"$ref":"#"}}}`, `{"aaa":{}}`)
+	f.Fuzz(func(t *testing.T, schema, content string) {
+		limits := node.DefaultLimits
+		if _, err := node.ParseContent([]byte(schema), limits); err != nil {
+			return
+		}
+		if _, err := node.ParseContent([]byte(content), limits); err != nil {
+			return
+		}
+		took, _, _ := checkWith(schema, content)
+		if took > 10*time.Second {
+			t.Fatal(took)
+		}
+	})
+}
