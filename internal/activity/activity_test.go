@@ -26,6 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world keeps nodes in memory and tells a mirror of each change.
 type world struct {
+	turn    sync.Mutex // one patch at a time, as on a node's hub
 	mu      sync.Mutex
 	rows    map[node.Path]node.Node
 	mirrors *mirror.Hub
@@ -57,6 +58,8 @@ func (w *world) Patch(ctx context.Context, path node.Path, patch []byte, _ nodeh
 	if err := ctx.Err(); err != nil {
 		return node.Node{}, err
 	}
+	w.turn.Lock()
+	defer w.turn.Unlock()
 	w.mu.Lock()
 	before := w.rows[path]
 	w.mu.Unlock()
