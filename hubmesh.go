@@ -175,6 +175,9 @@ func (m *Mesh) changed(c store.Change) {
 	}
 	m.router.Changed(c.Path)
 	m.service.Changed(c)
+	if m.content != nil { // nothing is deleted before it is there
+		m.content.Changed(c)
+	}
 	m.mirrors.Changed(c)
 }
 
@@ -219,6 +222,9 @@ func (m *Mesh) load() error {
 	if err := m.service.LoadCollections(ctx); err != nil {
 		return fmt.Errorf("reading the content collections: %w", err)
 	}
+	if err := m.content.Start(ctx, m.store); err != nil {
+		return err
+	}
 	return m.work.Recover(ctx)
 }
 
@@ -243,14 +249,14 @@ func (m *Mesh) close(ctx context.Context) error {
 	if m.auth != nil {
 		m.auth.Close()
 	}
-	if m.content != nil {
-		errs = append(errs, m.content.Close())
-	}
 	if m.commits != nil {
 		m.commits.Close()
 	}
 	for _, stop := range m.stopFeed {
 		stop()
+	}
+	if m.content != nil { // after the last deletion
+		errs = append(errs, m.content.Close())
 	}
 	if m.store != nil {
 		errs = append(errs, m.store.Close())
