@@ -17,6 +17,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/auth"
 	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/content"
+	"github.com/hubmesh/hubmesh/internal/httpapi"
 	"github.com/hubmesh/hubmesh/internal/hub"
 	"github.com/hubmesh/hubmesh/internal/importer"
 	"github.com/hubmesh/hubmesh/internal/message"
@@ -153,7 +154,7 @@ func (m *Mesh) openNodes(o Options) (err error) {
 		types[t.name] = t.build
 	}
 	m.service, err = nodehub.New(nodehub.Options{Mesh: m.hubs, Store: m.store, Committer: m.commits, Access: m.access, Limits: m.limits,
-		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate}})
+		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate, node.TypeSpace: validateSpace}})
 	if err != nil {
 		return err
 	}
@@ -163,6 +164,14 @@ func (m *Mesh) openNodes(o Options) (err error) {
 	m.hubs.SetRouter(m.router)
 	m.mirrors = mirror.New(m.nodes)
 	m.stopFeed = append(m.stopFeed, m.store.Subscribe(m.changed), m.access.Subscribe(m.mirrors.Permissions))
+	return nil
+}
+
+// validateSpace refuses a new space whose page could never be opened.
+func validateSpace(_ context.Context, before *node.Node, after node.Node) error {
+	if before == nil && after.Path.Depth() == 1 && httpapi.Reserved(string(after.Path)) {
+		return &nodehub.RuleError{Path: after.Path, Reason: "the server answers at this name itself, so that the page of such a space could not be opened; choose another name"}
+	}
 	return nil
 }
 
