@@ -134,6 +134,11 @@ type contentWriter struct {
 }
 
 func (w *contentWriter) WriteHeader(status int) {
+	if status == http.StatusPreconditionFailed {
+		w.replaced = true
+		problem("stale", "the file is not the one that the condition names; read it again").write(w.ResponseWriter)
+		return
+	}
 	if status != http.StatusRequestedRangeNotSatisfiable {
 		w.ResponseWriter.WriteHeader(status)
 		return

@@ -3,8 +3,8 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"sort"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
