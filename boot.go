@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/auth"
 	"github.com/hubmesh/hubmesh/internal/importer"
 	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -23,8 +25,9 @@ const adminSubject = "admin"
 const GuideSpace = "Guide"
 
 // AdminToken sees to it that there is an Admin of the root scope and a token that speaks as it. The
-// token is written to file, mode 0600, when the file is not there yet; created tells so. Whoever may
-// write that file owns the mesh.
+// token is written to file, mode 0600, when the file is not there yet; created tells so. A file that is
+// there must hold a token that is good in this mesh: nobody is to find out later that it is not. Whoever
+// may write that file owns the mesh.
 func (m *Mesh) AdminToken(ctx context.Context, file string) (created bool, err error) {
 	ctx = AsSystem(ctx)
 	path := node.Path("_Access/" + adminSubject + "_Access")
@@ -35,10 +38,12 @@ func (m *Mesh) AdminToken(ctx context.Context, file string) (created bool, err e
 	} else if err != nil {
 		return false, err
 	}
-	if _, err := os.Stat(file); err == nil {
-		return false, nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("admin token file: %w", err)
+	text, err := os.ReadFile(file)
+	if err == nil {
+		return false, m.checkAdminToken(ctx, file, strings.TrimSpace(string(text)))
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("admin token file: %w; remove what is there, or name another file", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 		return false, fmt.Errorf("admin token file: %w", err)
@@ -58,6 +63,15 @@ func (m *Mesh) AdminToken(ctx context.Context, file string) (created bool, err e
 		return false, errors.Join(fmt.Errorf("admin token file: %w", err), os.Remove(file))
 	}
 	return true, nil
+}
+
+// checkAdminToken refuses a file without a good token, and says what to do.
+func (m *Mesh) checkAdminToken(ctx context.Context, file, token string) error {
+	_, err := m.auth.Tokens.Check(ctx, token)
+	if err == nil || !errors.As(err, new(*auth.UnauthenticatedError)) {
+		return err
+	}
+	return fmt.Errorf("admin token file: '%s' holds no token that is good in this mesh; remove the file, and the next start writes a new one, or name another file", file)
 }
 
 // LoginCode returns a code that works once, within ten minutes, to sign a browser in as the first

@@ -351,3 +351,44 @@ func TestTheFilesRoutesTellNothingOfANodeThatIsNotTheCallersToRead(t *testing.T)
 		}
 	}
 }
+
+// edge §4
+// data §1.4
+// A space that is deleted leaves no files to who makes it anew.
+func TestTheFilesOfADeletedSpaceAreNotServedToWhoMakesItAnew(t *testing.T) {
+	e := serveMesh(t, hubmesh.Options{})
+	must := func(method, target, body string, want int) string {
+		t.Helper()
+		got := e.send("admin", method, target, body, "Content-Type", "application/json")
+		if got.status != want {
+			t.Fatalf("%s %s: %d %s", method, target, got.status, got.body)
+		}
+		return got.body
+	}
+	must("POST", "/api/nodes/Re", `{"nodeType":"Space"}`, 201)
+	must("PUT", "/api/files/Re/content/top.txt", "old", 201)
+	must("GET", "/api/content/Re/content/top.txt", "", 200)
+	must("DELETE", "/api/nodes/Re?recursive", "", 200)
+	must("POST", "/api/nodes/Re", `{"nodeType":"Space"}`, 201)
+	must("PUT", "/api/files/Re/content/new.txt", "new", 201)
+	must("GET", "/api/content/Re/content/top.txt", "", 404)
+	if list := must("GET", "/api/files/Re", "", 200); strings.Contains(list, "top.txt") {
+		t.Fatal(list)
+	}
+}
+
+// CR-4
+// CR-7
+// The files of a folder that is no node lie where their address is looked up, and are counted as such.
+func TestImportedFilesOfAFolderThatIsNoNodeAreServedAtItsPath(t *testing.T) {
+	e := serveMesh(t, hubmesh.Options{})
+	got := importFS(t, e.mesh, e.admin, "X", files("a.json", `{"content":{}}`), files("Foo/f.txt", "in Foo", "a/g.txt", "in a"))
+	if got.Status != "Succeeded" || got.Counts["files"] != 2 {
+		t.Fatalf("%+v", got)
+	}
+	for target, want := range map[string]string{"/api/content/X/Foo/f.txt": "in Foo", "/api/content/X/a/g.txt": "in a"} {
+		if s := e.send("admin", "GET", target, ""); s.status != 200 || s.body != want {
+			t.Errorf("%s: %d %s", target, s.status, s.body)
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/auth"
 	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/content"
+	"github.com/hubmesh/hubmesh/internal/httpapi"
 	"github.com/hubmesh/hubmesh/internal/hub"
 	"github.com/hubmesh/hubmesh/internal/importer"
 	"github.com/hubmesh/hubmesh/internal/message"
@@ -153,7 +154,7 @@ func (m *Mesh) openNodes(o Options) (err error) {
 		types[t.name] = t.build
 	}
 	m.service, err = nodehub.New(nodehub.Options{Mesh: m.hubs, Store: m.store, Committer: m.commits, Access: m.access, Limits: m.limits,
-		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate}})
+		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate, node.TypeSpace: validateSpace}})
 	if err != nil {
 		return err
 	}
@@ -166,6 +167,14 @@ func (m *Mesh) openNodes(o Options) (err error) {
 	return nil
 }
 
+// validateSpace refuses a new space whose page could never be opened.
+func validateSpace(_ context.Context, before *node.Node, after node.Node) error {
+	if before == nil && after.Path.Depth() == 1 && httpapi.Reserved(string(after.Path)) {
+		return &nodehub.RuleError{Path: after.Path, Reason: "the server answers at this name itself, so that the page of such a space could not be opened; choose another name"}
+	}
+	return nil
+}
+
 // changed takes one committed change to everything that must know it before the writer is answered, in
 // this order: permissions first, then caches, then hubs, then views.
 func (m *Mesh) changed(c store.Change) {
@@ -175,6 +184,9 @@ func (m *Mesh) changed(c store.Change) {
 	}
 	m.router.Changed(c.Path)
 	m.service.Changed(c)
+	if m.content != nil { // nothing is deleted before it is there
+		m.content.Changed(c)
+	}
 	m.mirrors.Changed(c)
 }
 
@@ -219,6 +231,9 @@ func (m *Mesh) load() error {
 	if err := m.service.LoadCollections(ctx); err != nil {
 		return fmt.Errorf("reading the content collections: %w", err)
 	}
+	if err := m.content.Start(ctx, m.store); err != nil {
+		return err
+	}
 	return m.work.Recover(ctx)
 }
 
@@ -243,14 +258,14 @@ func (m *Mesh) close(ctx context.Context) error {
 	if m.auth != nil {
 		m.auth.Close()
 	}
-	if m.content != nil {
-		errs = append(errs, m.content.Close())
-	}
 	if m.commits != nil {
 		m.commits.Close()
 	}
 	for _, stop := range m.stopFeed {
 		stop()
+	}
+	if m.content != nil { // after the last deletion
+		errs = append(errs, m.content.Close())
 	}
 	if m.store != nil {
 		errs = append(errs, m.store.Close())

@@ -42,6 +42,8 @@ type WatchOptions struct {
 	Lost func(err error, wait time.Duration)
 	// Opened is called when a connection is accepted.
 	Opened func()
+	// GiveUp ends the watch with the last error when connections have failed for so long in a row; 0 never.
+	GiveUp time.Duration
 }
 
 // Watch calls fn with the node and then with each change, in the order of versions and each once, until
@@ -50,6 +52,7 @@ type WatchOptions struct {
 // wait with jitter, and goes on from the version held. The first connection is not retried.
 func (c *Client) Watch(ctx context.Context, path string, o WatchOptions, fn func(Event) error) error {
 	w := &watch{c: c, path: path, o: o, fn: fn}
+	lost := time.Now()
 	for attempt := 0; ; attempt++ {
 		err := w.connect(ctx)
 		if ctx.Err() != nil {
@@ -60,13 +63,20 @@ func (c *Client) Watch(ctx context.Context, path string, o WatchOptions, fn func
 			return err
 		}
 		if w.good {
-			attempt, w.good = 0, false
+			attempt, w.good, lost = 0, false, time.Now()
 		}
 		var asked time.Duration
 		if e != nil {
 			asked = e.RetryAfter
 		}
 		wait := c.delay(attempt, asked)
+		if o.GiveUp > 0 {
+			left := o.GiveUp - time.Since(lost)
+			if left <= 0 {
+				return err
+			}
+			wait = min(wait, left)
+		}
 		if o.Lost != nil {
 			o.Lost(err, wait)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -214,3 +215,29 @@ func TestClientsOfAServerThatRestartsSpreadOut(t *testing.T) {
 		t.Errorf("a late attempt waits %v", d)
 	}
 }
+
+// The window is spent in virtual time.
+func TestAServerThatDoesNotComeBackIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		c, err := New(Options{Server: "http://gone", HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			if asked++; asked == 1 {
+				return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(full(1, "a"))), Request: r}, nil
+			}
+			return nil, errors.New("connection refused")
+		})}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin, lost := time.Now(), 0
+		err = c.Watch(t.Context(), "a", WatchOptions{GiveUp: 5 * time.Minute, Lost: func(error, time.Duration) { lost++ }}, func(Event) error { return nil })
+		var e *Error
+		if !errors.As(err, &e) || e.Retry != After || time.Since(begin) != 5*time.Minute || lost < 3 {
+			t.Fatalf("after %v and %d attempts: %v", time.Since(begin), lost, err)
+		}
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

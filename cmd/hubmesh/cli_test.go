@@ -119,8 +119,11 @@ func TestTheVerbsWorkOnARealMesh(t *testing.T) {
 		{"what must be absent is 6", "", []string{"put", "acme/b", "--type", "Markdown", "--if-absent"}, 6, nil, []string{"(stale)"}},
 		{"a missing partition is 6 and says what to do", "", []string{"create", "nowhere/a", "--type", "Markdown"}, 6, nil, []string{"create the space first"}},
 		{"what has children is 6", "", []string{"delete", "acme"}, 6, nil, []string{"(has_children)"}},
-		{"a bad path is 1", "", []string{"get", "acme/../b"}, 1, nil, []string{"(invalid_path)"}},
-		{"a bad query is 1", "", []string{"query", "(a"}, 1, nil, []string{"(invalid_query)"}},
+		{"a bad path is 2", "", []string{"get", "acme/../b"}, 2, nil, []string{"(invalid_path)"}},
+		{"a query that begins with a minus needs no --", "", []string{"query", "-is:main", "path:acme", "scope:children"}, 0, []string{`"nodes": [`}, nil},
+		{"nor in the middle, nor after a flag", "", []string{"query", "--lines", "path:acme/a", "-nodeType:Nothing"}, 0, []string{`"acme/a"`}, nil},
+		{"there is no version 0", "", []string{"get", "acme/b", "--at", "0"}, 2, nil, []string{"--at is 0"}},
+		{"a bad query is 2", "", []string{"query", "(a"}, 2, nil, []string{"(invalid_query)"}},
 		{"no server is 5", "", []string{"get", "acme", "--server", "http://127.0.0.1:1"}, 5, nil, []string{"connection refused", "hubmesh serve"}},
 
 		{"no verb is 2", "", nil, 2, nil, []string{"--help"}},
@@ -250,4 +253,61 @@ func TestExitCodesFollowTheAnswer(t *testing.T) {
 			t.Errorf("%d says nothing of the wait: %s", status, errs)
 		}
 	}
+}
+
+// An import whose activity is deleted is not waited for: what is known is printed, and the code says that
+// the activity is not there. The deletion comes between two events of the watch.
+func TestAnImportWhoseActivityIsDeletedEnds(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			fmt.Fprint(w, `{"activity":"DelX/_Activity/1"}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "event: full\ndata: {\"version\":1,\"node\":{\"path\":\"DelX/_Activity/1\",\"version\":1,\"content\":{\"status\":\"Running\",\"done\":7}}}\n\n"+
+			"event: deleted\ndata: {\"version\":2}\n\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	code, out, errs := hm(t, "", "import", "/x", "--into", "DelX", "--server", server.URL)
+	if code != exitNotThere || !strings.Contains(out, `"done": 7`) || !strings.Contains(errs, "was deleted while it ran") {
+		t.Fatalf("exit code %d\n%s\n%s", code, out, errs)
+	}
+}
+
+// A start with a token file that is of no use is refused: with one of another mesh, with an empty one, with
+// a folder. The file of this mesh is taken.
+func TestAnAdminTokenFileOfNoUseIsRefused(t *testing.T) {
+	_, other := serveMesh(t)
+	m, err := hubmesh.New(hubmesh.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // a test of what comes before
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{other, empty, dir} {
+		if _, err := m.AdminToken(t.Context(), file); err == nil || !strings.Contains(err.Error(), "remove") || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	good := filepath.Join(dir, "good")
+	for _, created := range []bool{true, false} {
+		if got, err := m.AdminToken(t.Context(), good); err != nil || got != created {
+			t.Fatalf("%v %v", got, err)
+		}
+	}
+}
+
+// A space whose page could not be opened is refused, with the reason.
+func TestASpaceNamedLikeARouteOfTheServerIsRefused(t *testing.T) {
+	url, admin := serveMesh(t)
+	for _, name := range []string{"api", "static", "alive", "metrics", "login", "logout", "ready", "robots.txt", "favicon.ico", "debug", "index.html"} {
+		step{args: []string{"create", name, "--type", "Space", "--server", url, "--token-file", admin}, code: 1, errs: []string{"choose another name"}}.run(t)
+	}
+	step{args: []string{"create", "apis", "--type", "Space", "--server", url, "--token-file", admin}, out: []string{"apis"}}.run(t)
 }

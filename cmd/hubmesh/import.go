@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"time"
 
@@ -39,6 +40,9 @@ func (a activity) ended() bool { return a.Status != "" && a.Status != "Running" 
 // errEnded stops a watch at the end of the activity.
 var errEnded = errors.New("the activity has ended")
 
+// errActivityGone says that nothing more will be heard of the import.
+var errActivityGone = errors.New("the activity was deleted")
+
 // cancelWithin bounds the request that asks an activity to stop.
 const cancelWithin = 10 * time.Second
 
@@ -60,6 +64,13 @@ func (c *importCmd) Run(ctx context.Context, s std) error {
 		return s.print(map[string]string{"activity": path})
 	}
 	last, text, err := follow(ctx, server, path, s)
+	if errors.Is(err, errActivityGone) {
+		if err := s.print(map[string]any{"activity": path, "content": text}); err != nil {
+			return err
+		}
+		return &client.Error{Code: "not_found", Status: http.StatusNotFound, Retry: client.Never,
+			Detail: fmt.Sprintf("the activity '%s' was deleted while it ran: how the import ends is not known, this is the last that was seen; import again to bring what is missing", path)}
+	}
 	if err != nil {
 		return err
 	}
@@ -93,7 +104,10 @@ func follow(ctx context.Context, server *client.Client, path string, s std) (las
 	})
 	defer stop()
 	show := progress{w: s.err, live: terminal(s.err)}
-	err = server.Watch(watching, path, client.WatchOptions{}, func(e client.Event) error {
+	err = server.Watch(watching, path, following(s), func(e client.Event) error {
+		if e.Kind == client.Deleted {
+			return errActivityGone
+		}
 		last, text = activity{}, e.Node.Content
 		if len(e.Node.Content) > 0 {
 			if err := json.Unmarshal(e.Node.Content, &last); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -43,6 +44,27 @@ func main() {
 	os.Exit(run(context.Background(), os.Args[1:], std{os.Stdin, os.Stdout, os.Stderr}))
 }
 
+// noFlag stands before a term of a query that begins with a minus while the flags are read. No argument of
+// a program holds it.
+const noFlag = "\x00"
+
+// minus lets a term of a query begin with a minus: the verb has no flag of one letter but -h.
+func minus(args []string) []string {
+	if len(args) == 0 || args[0] != "query" {
+		return args
+	}
+	out := slices.Clone(args)
+	for i, arg := range out {
+		if arg == "--" {
+			break
+		}
+		if len(arg) > 2 && arg[0] == '-' && arg[1] != '-' {
+			out[i] = noFlag + arg
+		}
+	}
+	return out
+}
+
 // exit carries the code of a verb that ends early, such as --help.
 type exit int
 
@@ -73,7 +95,7 @@ func run(ctx context.Context, args []string, s std) (code int) {
 		fmt.Fprintln(s.err, "hubmesh:", err)
 		return exitFailed
 	}
-	verb, err := parser.Parse(args)
+	verb, err := parser.Parse(minus(args))
 	if err != nil {
 		fmt.Fprintf(s.err, "hubmesh: %v\n  `hubmesh --help` lists the verbs, `hubmesh VERB --help` its flags\n", err)
 		return exitUsage

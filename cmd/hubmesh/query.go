@@ -8,7 +8,7 @@ import (
 
 type queryCmd struct {
 	remote
-	Query []string `arg:"" help:"The query; several words are joined by spaces. Put -- before one that begins with a minus."`
+	Query []string `arg:"" help:"The query; several words are joined by spaces."`
 	Lines bool     `help:"Print a node a line instead of one document."`
 }
 
@@ -18,7 +18,7 @@ func (c *queryCmd) Run(ctx context.Context, s std) error {
 	if err != nil {
 		return err
 	}
-	got, err := server.Query(ctx, strings.Join(c.Query, " "))
+	got, err := server.Query(ctx, strings.ReplaceAll(strings.Join(c.Query, " "), noFlag, ""))
 	if err != nil {
 		return err
 	}

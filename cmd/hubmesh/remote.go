@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/hubmesh/hubmesh/client"
 )
@@ -37,6 +38,27 @@ func (r remote) client() (*client.Client, error) {
 		return nil, usage(err)
 	}
 	return c, nil
+}
+
+// giveUp is how long a verb that follows a node waits for a server that has gone.
+const giveUp = 5 * time.Minute
+
+// following tells of each lost connection, and ends when the server does not come back.
+func following(s std) client.WatchOptions {
+	lost := false
+	return client.WatchOptions{
+		GiveUp: giveUp,
+		Lost: func(err error, wait time.Duration) {
+			lost = true
+			fmt.Fprintf(s.err, "\nhubmesh: the connection was lost: %v; waiting for the server, trying again in %v\n", err, wait.Round(time.Second/10))
+		},
+		Opened: func() {
+			if lost {
+				fmt.Fprintln(s.err, "hubmesh: connected again")
+			}
+			lost = false
+		},
+	}
 }
 
 // condition are the flags of a write that depends on what is stored.

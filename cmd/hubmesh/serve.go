@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -110,6 +111,9 @@ func (c *serveCmd) serve(ctx context.Context, s std, m *hubmesh.Mesh, l net.List
 	file := string(c.AdminTokenFile)
 	if file == "" {
 		file = filepath.Join(string(c.Data), "admin-token")
+		if _, err := os.Stat(filepath.Join(string(c.Data), "hubmesh.db")); c.Memory && errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(file) // of an earlier mesh in memory, which is gone; what can not be removed is refused below
+		}
 	}
 	created, err := m.AdminToken(ctx, file)
 	if err != nil {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"time"
 
 	"github.com/hubmesh/hubmesh/client"
 )
@@ -29,10 +27,7 @@ func (c *watchCmd) Run(ctx context.Context, s std) error {
 	if err != nil {
 		return err
 	}
-	o := client.WatchOptions{Lost: func(err error, wait time.Duration) {
-		fmt.Fprintf(s.err, "hubmesh: the connection was lost: %v; connecting again in %v\n", err, wait.Round(time.Second/10))
-	}}
-	err = server.Watch(ctx, c.Path, o, func(e client.Event) error {
+	err = server.Watch(ctx, c.Path, following(s), func(e client.Event) error {
 		return s.line(watchLine{Event: e.Kind, Version: e.Version, BasedOn: e.BasedOn, Patch: e.Patch, Node: e.Text})
 	})
 	if ctx.Err() != nil {

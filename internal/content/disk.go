@@ -15,6 +15,9 @@ import (
 // maxName is the longest file name that common file systems take, in bytes.
 const maxName = 255
 
+// hashedName is the length of a folder's name that stands for a segment which is too long for one.
+const hashedName = len("~h") + 2*sha256.Size
+
 // errBadName refuses a file name.
 var errBadName = errors.New("content: not a file name")
 

@@ -3,9 +3,7 @@ package content
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -171,82 +169,6 @@ func (s *Service) List(ctx context.Context, at node.Path, name, dir string) ([]E
 	return out, nil
 }
 
-// tempPrefix begins the names of files that are being written.
-const tempPrefix = "~upload-"
-
-// Put stores a file: written beside its place, flushed to disk, then renamed, so that a reader sees the
-// old file or the new one. The collection "content" of a node is made by its first upload. The caller
-// needs Update on the node.
-func (s *Service) Put(ctx context.Context, at node.Path, name, file string, body io.Reader) (created bool, size int64, err error) {
-	c, err := s.collection(ctx, at, name, access.Update)
-	if errors.As(err, new(*CollectionError)) && name == defaultCollection {
-		if err = s.owners.EnsureCollection(ctx, at, nodehub.Collection{Name: name, SourceType: "folder", IsStatic: true, IsEditable: true}); err == nil {
-			c, err = s.collection(ctx, at, name, access.Update)
-		}
-		var still *CollectionError
-		if errors.As(err, &still) {
-			still.Broken = true // there is a node in its place, which was not made here
-		}
-	}
-	if err != nil {
-		return false, 0, err
-	}
-	if !c.IsEditable {
-		return false, 0, &ReadOnlyError{Collection: name}
-	}
-	place := within(at, c, file)
-	if err := s.reach(ctx, c, folderOf(place), access.Update); err != nil {
-		return false, 0, err
-	}
-	p, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, place)
-	if err != nil || lastSegment(file) == "" || strings.HasPrefix(lastSegment(file), tempPrefix) {
-		return false, 0, badName(file, err)
-	}
-	created, size, err = s.store(p, body)
-	if err == nil {
-		s.index.submit(p)
-	}
-	return created, size, err
-}
-
-// store writes one file durably.
-func (s *Service) store(p string, body io.Reader) (created bool, size int64, err error) {
-	if info, err := s.root.Stat(p); err == nil && info.IsDir() {
-		return false, 0, &InTheWayError{Name: path.Base(p), Dir: true} // before the bytes are taken
-	}
-	if err := s.root.MkdirAll(path.Dir(p), 0o750); err != nil {
-		return false, 0, placeError(p, false, err)
-	}
-	tmp := path.Join(path.Dir(p), tempPrefix+fmt.Sprintf("%x", time.Now().UnixNano())+"-"+path.Base(p))
-	f, err := s.root.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
-	if err != nil {
-		return false, 0, placeError(p, false, err)
-	}
-	defer func() {
-		if err != nil {
-			_ = s.root.Remove(tmp) // the error that is returned matters more
-		}
-	}()
-	size, err = io.Copy(f, io.LimitReader(body, s.most+1))
-	if err == nil && size > s.most {
-		err = &TooLargeError{Limit: s.most}
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return false, 0, diskError(err)
-	}
-	_, statErr := s.root.Stat(p)
-	if err = s.root.Rename(tmp, p); err != nil {
-		return false, 0, placeError(p, true, err)
-	}
-	return errors.Is(statErr, os.ErrNotExist), size, nil
-}
-
 // Delete removes a file. The caller needs Update on the node.
 func (s *Service) Delete(ctx context.Context, at node.Path, name, file string) error {
 	c, err := s.collection(ctx, at, name, access.Update)
@@ -269,61 +191,4 @@ func (s *Service) Delete(ctx context.Context, at node.Path, name, file string) e
 		return &NotFoundError{}
 	}
 	return s.root.Remove(p)
-}
-
-// CopyIn copies a folder into a collection's place, for the importer: files that have the same size and
-// time are left alone. It returns how many were copied and how many were there already.
-func (s *Service) CopyIn(ctx context.Context, owner node.Path, name string, src fs.FS, skip func(file string, err error)) (copied, same int, err error) {
-	err = fs.WalkDir(src, ".", func(file string, d fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		switch {
-		case err != nil && file == ".":
-			return err
-		case err != nil: // a folder that can not be read fails alone
-			skip(file, err)
-			return nil
-		case d.IsDir():
-			return nil
-		}
-		if !d.Type().IsRegular() {
-			skip(file, errors.New("not a regular file"))
-			return nil
-		}
-		done, err := s.copyOne(owner, name, src, file)
-		switch {
-		case errors.As(err, new(*FullError)):
-			return err
-		case err != nil:
-			skip(file, err)
-		case done:
-			copied++
-		default:
-			same++
-		}
-		return nil
-	})
-	return copied, same, err
-}
-
-func (s *Service) copyOne(owner node.Path, name string, src fs.FS, file string) (copied bool, err error) {
-	p, err := diskPath(owner, name, "", file)
-	if err != nil {
-		return false, badName(file, err)
-	}
-	f, err := src.Open(file)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return false, err
-	}
-	if have, err := s.root.Stat(p); err == nil && have.Size() == info.Size() && !have.ModTime().Before(info.ModTime()) {
-		return false, nil
-	}
-	_, _, err = s.store(p, f)
-	return err == nil, err
 }

@@ -105,6 +105,13 @@ func (x *indexer) etag(name string, info fs.FileInfo, f io.ReadSeeker) (string, 
 	return value, nil
 }
 
+// replaced forgets the entity tag of a file whose bytes are others now, of whatever size and time.
+func (x *indexer) replaced(name string) {
+	x.mu.Lock()
+	delete(x.tags, name)
+	x.mu.Unlock()
+}
+
 func (x *indexer) close() {
 	x.mu.Lock()
 	x.closed = true

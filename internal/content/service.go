@@ -62,9 +62,11 @@ type Service struct {
 	open     chan struct{}
 	lapses   lapses
 	index    *indexer
+	trash    *trash
 }
 
-// New opens the root folder, making it when needed. Close the service.
+// New opens the root folder, making it when needed; unfinished uploads of an earlier process are removed.
+// Close the service.
 func New(o Options) (*Service, error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("content: %w", err)
@@ -79,14 +81,20 @@ func New(o Options) (*Service, error) {
 	if o.Logger == nil {
 		o.Logger = o.Mesh.Logger()
 	}
+	if err := prepare(root); err != nil {
+		return nil, errors.Join(fmt.Errorf("content: %w", err), root.Close())
+	}
 	s := &Service{mesh: o.Mesh, resolver: o.Resolver, owners: o.Owners, permit: o.Permissions, reads: o.Reads, root: root, most: o.MaxUpload,
 		log: o.Logger, open: make(chan struct{}, maxOpen)}
 	s.index = newIndexer(root)
+	s.trash = newTrash(s)
 	return s, nil
 }
 
-// Close waits for the indexing that is under way and releases the root.
+// Close waits for the work that is under way and releases the root. What is left in the trash goes with
+// the next start.
 func (s *Service) Close() error {
+	s.trash.close()
 	s.index.close()
 	return s.root.Close()
 }

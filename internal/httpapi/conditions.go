@@ -42,6 +42,11 @@ func condition(r *http.Request) (Condition, error) {
 		return Condition{Absent: true}, nil
 	}
 	match := tags(r.Header.Values("If-Match"))
+	for _, name := range []string{"If-Match", "If-None-Match"} {
+		if sent := r.Header.Values(name); len(sent) > 0 && len(tags(sent)) == 0 {
+			return Condition{}, problem("bad_request", name+" is empty: a write that is to be conditional would be done whatever is stored").with("field", name)
+		}
+	}
 	switch {
 	case len(match) == 0:
 		return Condition{}, nil

@@ -95,6 +95,12 @@ var emptySuffix = regexp.MustCompile(`([=,])([ \t]*)-[ \t]*0+[ \t]*(,|$)`)
 // that ends before it begins.
 func withoutNothing(r *http.Request) *http.Request {
 	ranges := r.Header.Get("Range")
+	if unit, _, ok := strings.Cut(ranges, "="); ok && !strings.EqualFold(strings.TrimSpace(unit), "bytes") {
+		q := *r // a unit that is not known is ignored (RFC 9110 §14.2)
+		q.Header = r.Header.Clone()
+		q.Header.Del("Range")
+		return &q
+	}
 	beyond := ranges
 	for was := ""; was != beyond; { // neighbours share their comma
 		was, beyond = beyond, emptySuffix.ReplaceAllString(beyond, "${1}${2}9223372036854775807-${3}")
@@ -128,6 +134,11 @@ type contentWriter struct {
 }
 
 func (w *contentWriter) WriteHeader(status int) {
+	if status == http.StatusPreconditionFailed {
+		w.replaced = true
+		problem("stale", "the file is not the one that the condition names; read it again").write(w.ResponseWriter)
+		return
+	}
 	if status != http.StatusRequestedRangeNotSatisfiable {
 		w.ResponseWriter.WriteHeader(status)
 		return

@@ -39,6 +39,9 @@ func TestContentHasItsHeaders(t *testing.T) {
 		{"the caller's own bytes", "GET", "/api/content/acme/content/a.txt", []string{"If-None-Match", tag}, "", 304, []string{"Cache-Control: private, no-store"}},
 		{"a range", "GET", "/api/content/acme/content/Film.MP4", []string{"Range", "bytes=2-4"}, "", 206, []string{"234", "!0", "Content-Range: bytes 2-4/10", "Content-Type: video/mp4", "Content-Disposition: inline"}},
 		{"a range outside", "GET", "/api/content/acme/content/Film.MP4", []string{"Range", "bytes=20-"}, "", 416, []string{`"code":"range_not_satisfiable"`, "Content-Range: bytes */10", "Content-Type: application/problem+json"}},
+		// RFC 9110 §14.2
+		{"a range of an unknown unit is ignored", "GET", "/api/content/acme/content/Film.MP4", []string{"Range", "lines=1"}, "", 200, []string{"0123456789"}},
+		{"other bytes than the caller's", "GET", "/api/content/acme/content/a.txt", []string{"If-Match", `"other"`}, "", 412, []string{`"code":"stale"`, "Content-Type: application/problem+json"}},
 		{"a download", "GET", "/api/content/acme/content/a.txt?download", nil, "", 200, []string{"Content-Disposition: attachment; filename=a.txt"}},
 		{"a download of another name", "GET", "/api/content/acme/content/gr%C3%BCn%20%22x%22.pdf?download", nil, "", 200, []string{"Content-Disposition: attachment; filename*=utf-8''gr%C3%BCn%20%22x%22.pdf", "Content-Type: application/pdf"}},
 		{"markup can not act as a page", "GET", "/api/content/acme/content/page.html", nil, "", 200, []string{"Content-Security-Policy: sandbox; default-src 'none'", "Content-Type: text/html"}},

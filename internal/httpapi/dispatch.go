@@ -3,12 +3,28 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sort"
 	"strings"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/message"
 )
+
+// closed are top-level names below which nothing is but what the table says.
+var closed = []string{"api", "static", "debug"}
+
+// Reserved tells whether a top-level name is one of this layer's own, so that the page of a space of that
+// name could not be opened.
+func Reserved(name string) bool {
+	if slices.Contains(closed, name) || name == robots || name == favicon || name == index {
+		return true
+	}
+	return slices.ContainsFunc(operations, func(op operation) bool {
+		first, _, _ := strings.Cut(strings.TrimPrefix(op.path, "/"), "/")
+		return first == name
+	})
+}
 
 // routes builds the mux from the table: one pattern a path, and the methods below it.
 func (s *Server) routes() http.Handler {
@@ -29,8 +45,8 @@ func (s *Server) routes() http.Handler {
 	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		problem("not_found", "there is no such route").write(w)
 	})
-	for _, prefix := range []string{"/api/", "/static/", "/debug/"} {
-		mux.Handle(prefix, nothing)
+	for _, name := range closed {
+		mux.Handle("/"+name+"/", nothing)
 	}
 	return mux
 }

@@ -46,6 +46,7 @@ func TestNodesAreReadAndWritten(t *testing.T) {
 		{"a tag of no version is stale", "PUT", "/api/nodes/acme/a", with("If-Match", `"abc"`), `{}`, 412, nil},
 		{"a weak tag is stale", "PUT", "/api/nodes/acme/a", with("If-Match", `W/"4"`), `{}`, 412, nil},
 		{"an If-Match of several tags is refused", "PUT", "/api/nodes/acme/a", with("If-Match", `"3", "4"`), `{}`, 400, []string{`"field":"If-Match"`}},
+		{"an empty If-Match is no condition and is refused", "PUT", "/api/nodes/acme/a", with("If-Match", ""), `{}`, 400, []string{`"field":"If-Match"`}},
 		{"If-None-Match: * refuses to replace", "PUT", "/api/nodes/acme/a", with("If-None-Match", "*"), `{}`, 412, []string{`"code":"stale"`, `"actual":4`}},
 
 		{"a patch merges", "PATCH", "/api/nodes/acme/p", []string{"Authorization", asBob, "Content-Type", "application/merge-patch+json"}, `{"name":"P","content":{"markdown":null,"x":1}}`, 200, []string{`ETag: "6"`, `"name":"P"`, `{"x":1}`}},
@@ -75,6 +76,8 @@ func TestNodesAreReadAndWritten(t *testing.T) {
 		{"a version that is not kept is 404", "GET", "/api/versions/acme/p?at=99", bob, "", 404, nil},
 		{"a query finds nodes", "GET", "/api/query?q=path:acme/p", bob, "", 200, []string{`"nodes":[{"path":"acme/p"`, `"truncated":false`}},
 		{"a query that can not be read says where", "GET", "/api/query?q=(a", bob, "", 400, []string{`"code":"invalid_query"`, `"offset"`}},
+		{"a query string with a bad escape is named", "GET", "/api/query?q=%zz", bob, "", 400, []string{`"code":"invalid_query"`, "not well formed"}},
+		{"an empty version is none", "GET", "/api/versions/acme/p?at=", bob, "", 400, []string{`"field":"at"`}},
 		{"a document is rendered", "GET", "/api/render/acme/p", bob, "", 200, []string{`"path":"acme/p"`, `"html":`}},
 		{"a preview is rendered", "POST", "/api/render/acme/p", bob, `{"markdown":"x"}`, 200, []string{`"html":`}},
 		{"a preview of what is not there is 404", "POST", "/api/render/acme/none", bob, `{"markdown":"x"}`, 404, []string{`"code":"not_found"`, "No node found at 'acme/none'"}},

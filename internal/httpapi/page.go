@@ -37,6 +37,13 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request, cache string) {
 	http.ServeContent(w, r, a.name, time.Time{}, bytes.NewReader(a.text))
 }
 
+// Names that the page answers itself.
+const (
+	robots  = "robots.txt"
+	favicon = "favicon.ico"
+	index   = "index.html"
+)
+
 const (
 	// cacheForever is for names that change with their bytes (CR-1).
 	cacheForever = "public, max-age=2592000, immutable"
@@ -74,15 +81,15 @@ const hashed = "_app/"
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) error {
 	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
 	switch name { // what is asked for at every host, and is no node
-	case "robots.txt":
+	case robots:
 		newAsset(name, []byte("User-agent: *\nDisallow: /\n")).serve(w, r, cacheAsk)
 		return nil
-	case "favicon.ico":
+	case favicon:
 		s.page.icon.serve(w, r, cacheAsk)
 		return nil
 	}
 	w.Header().Set("Content-Security-Policy", pagePolicy)
-	if file, ok := s.page.files[name]; ok && name != "index.html" {
+	if file, ok := s.page.files[name]; ok && name != index {
 		cache := cacheAsk
 		if strings.HasPrefix(name, hashed) {
 			cache = cacheForever
@@ -90,13 +97,13 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) error {
 		file.serve(w, r, cache)
 		return nil
 	}
-	index, ok := s.page.files["index.html"]
+	start, ok := s.page.files[index]
 	if !ok {
 		return problem("not_found", "this process serves no page")
 	}
 	if strings.HasPrefix(name, hashed) {
 		return problem("not_found", "the page has no such file") // of another build
 	}
-	index.serve(w, r, cacheAsk)
+	start.serve(w, r, cacheAsk)
 	return nil
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"net/url"
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/query"
@@ -76,7 +77,10 @@ func (s *Server) listVersions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if at > 0 {
+	if q.Has("at") {
+		if at < 1 {
+			return problem("bad_request", "at is a version; the first one is 1").with("field", "at")
+		}
 		n, err := s.Tree.At(r.Context(), path, at)
 		if err != nil {
 			return missing(path, err)
@@ -119,7 +123,11 @@ func kindName(k store.ChangeKind) string {
 }
 
 func (s *Server) runQuery(w http.ResponseWriter, r *http.Request) error {
-	q, err := query.Parse(r.URL.Query().Get("q"))
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil { // else a query that can not be read would be told as none
+		return problem("invalid_query", "the query string of the URL is not well formed: "+err.Error())
+	}
+	q, err := query.Parse(values.Get("q"))
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type Nodes interface {
 
 // Contents takes content files.
 type Contents interface {
-	CopyIn(ctx context.Context, owner node.Path, name string, src fs.FS, skip func(file string, err error)) (copied, same int, err error)
+	CopyIn(ctx context.Context, owner node.Path, name, dir string, src fs.FS, skip func(file string, err error)) (copied, same int, err error)
 }
 
 // Options configure a service.

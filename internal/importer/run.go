@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/activity"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/nodehub"
+	"github.com/hubmesh/hubmesh/internal/store"
 )
 
 const (
@@ -292,11 +294,23 @@ func (p *plan) contentOwners() map[string]node.Path {
 	return owners
 }
 
-// files copies the content folder and publishes each part as collection "content" of its node.
+// files copies the content folder and publishes each part as collection "content" of its node. Where
+// there is no such node, the files go to the nearest one above, below the part's place: that is where
+// their addresses are looked up (edge.md CR-4, CR-7).
 func (p *plan) files(ctx context.Context, progress *activity.Progress) error {
-	for name, at := range p.contentOwners() {
-		progress.Say("copying files of " + string(at))
+	owners := p.contentOwners()
+	for _, name := range slices.Sorted(maps.Keys(owners)) {
+		place := owners[name]
+		progress.Say("copying files of " + string(place))
 		src, err := fs.Sub(p.r.Content, name)
+		if err != nil {
+			return err
+		}
+		at, dir, err := p.nearest(ctx, place)
+		if errors.As(err, new(*store.NotFoundError)) {
+			say(progress, note{name, fmt.Sprintf("no node at '%s', its files are not reachable and were not copied", place), false})
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -306,7 +320,7 @@ func (p *plan) files(ctx context.Context, progress *activity.Progress) error {
 			progress.Fail(name, err.Error())
 			continue
 		}
-		copied, same, err := p.s.o.Content.CopyIn(ctx, at, "content", src, func(file string, err error) {
+		copied, same, err := p.s.o.Content.CopyIn(ctx, at, "content", dir, src, func(file string, err error) {
 			progress.Count("failed", 1)
 			progress.Fail(name+"/"+file, err.Error())
 		})
@@ -317,4 +331,13 @@ func (p *plan) files(ctx context.Context, progress *activity.Progress) error {
 		}
 	}
 	return nil
+}
+
+// nearest is the deepest node at or above a path, and the rest of the path.
+func (p *plan) nearest(ctx context.Context, place node.Path) (at node.Path, rest string, err error) {
+	n, err := p.s.o.Store.Prefix(ctx, place)
+	if err != nil {
+		return "", "", err
+	}
+	return n.Path, strings.TrimPrefix(strings.TrimPrefix(string(place), string(n.Path)), "/"), nil
 }

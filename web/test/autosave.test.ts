@@ -8,6 +8,7 @@ class OneNode {
   node: MeshNode;
   calls: string[] = [];
   failure: HubmeshError | undefined;
+  signedOut = false;
   private listeners = new Set<() => void>();
   private snapshot: Snapshot<MeshNode>;
 
@@ -18,6 +19,7 @@ class OneNode {
 
   write(fields: JsonObject, options: { ifMatch?: number } = {}): MeshNode {
     if (this.failure !== undefined) throw this.failure;
+    if (this.signedOut) throw new HubmeshError({ code: "stale", status: 412, retry: "now" });
     if (options.ifMatch !== undefined && options.ifMatch !== this.node.version) throw new HubmeshError({ code: "stale", status: 412, retry: "now" });
     const merged = applyMergePatch(this.node as unknown as Json, fields) as unknown as MeshNode;
     this.node = { ...merged, version: this.node.version + 1 };
@@ -40,7 +42,11 @@ class OneNode {
     };
     Object.defineProperty(view, "current", { get: () => this.snapshot });
     const client = {
-      get: async () => this.node,
+      get: async () => {
+        if (this.signedOut) throw new HubmeshError({ code: "not_found", status: 404 });
+        return this.node;
+      },
+      whoami: async () => ({ subject: "", name: "", anonymous: this.signedOut, admin: false }),
       patch: async (_path: string, patch: JsonObject, options: { ifMatch?: number }) => {
         this.calls.push(`patch ${JSON.stringify(patch)} if ${options.ifMatch}`);
         return this.write(patch, options);
@@ -81,6 +87,16 @@ describe("saving by itself", () => {
       await pass(100);
     }
     expect(server.calls.length).toBe(1);
+  });
+
+  it("says that the session has ended where it was ended in another tab, and keeps the text", async () => {
+    const server = new OneNode(markdown("one"));
+    const saver = server.saver;
+    server.signedOut = true;
+    saver.edit("body", "two");
+    await pass(2000);
+    const { state } = saver;
+    expect([state.kind, state.kind === "failed" && state.error.title, saver.pending]).toEqual(["failed", "You are signed out", true]);
   });
 
   it("merges and goes again when somebody else wrote in between, without a word", async () => {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { parseJson, printJson, type MeshNode } from "@hubmesh/client";
 import { int, pick, seeded } from "../../client/js/test/random.ts";
 import { dirtyValues, edit, isDirty, newDraft, remoteArrived, saveAnswered, saveFailed, saveStarted, type Draft } from "../src/edit/draft.ts";
+import { bodyText, changeOf } from "../src/edit/fields.ts";
 
 function draft(text: string, version = 1): Draft {
   return newDraft(version, { text: { text }, name: { text: "n" } });
@@ -113,5 +115,16 @@ describe("several editors of one text", () => {
         for (const line of e.added) expect(final, `seed ${seed}`).toContain(line);
       }
     }
+  });
+});
+
+describe("an edit of JSON", () => {
+  it("leaves the numbers that nobody edited as they are written", () => {
+    const content = parseJson("{\"list\":[{\"id\":12345678901234567890,\"v\":1}]}");
+    const node: MeshNode = { path: "a/b", id: "b", version: 1, content };
+    const shown = bodyText(node, { kind: "json" });
+    expect(shown).toContain("12345678901234567890");
+    const change = changeOf(node, { kind: "json" }, { body: shown.replace("\"v\": 1", "\"v\": 2") });
+    expect(printJson(change.patch)).toBe("{\"content\":{\"list\":[{\"id\":12345678901234567890,\"v\":2}]}}");
   });
 });

@@ -1,4 +1,5 @@
 import { fromProblem, HubmeshError } from "./errors.ts";
+import { parseJson } from "./json.ts";
 import { isObject } from "./merge.ts";
 import type { Frame } from "./mirror.ts";
 import type { SseEvent } from "./sse.ts";
@@ -13,7 +14,7 @@ export interface ResultFrame { kind: "result"; result: QueryResult }
 export function parseData(event: SseEvent): JsonObject {
   let data: Json;
   try {
-    data = JSON.parse(event.data) as Json;
+    data = parseJson(event.data);
   } catch (cause) {
     throw malformed(event, cause);
   }

@@ -1,4 +1,5 @@
 import { fromFailure, fromResponse, HubmeshError } from "./errors.ts";
+import { parseJson, printJson } from "./json.ts";
 
 export type Fetch = (input: string, init?: RequestInit) => Promise<Response>;
 
@@ -52,7 +53,7 @@ export async function send(transport: Transport, route: string, options: Request
   const init: RequestInit = { method: options.method ?? "GET", headers, credentials: "same-origin", cache: "no-store" };
   if (options.json !== undefined) {
     headers["Content-Type"] ??= "application/json";
-    init.body = JSON.stringify(options.json);
+    init.body = printJson(options.json);
   } else if (options.body !== undefined) init.body = options.body;
   if (options.keepalive === true) init.keepalive = true;
   const signals: AbortSignal[] = [];
@@ -73,7 +74,7 @@ export async function send(transport: Transport, route: string, options: Request
 export async function sendForJson<T>(transport: Transport, route: string, options?: RequestOptions): Promise<T> {
   const response = await send(transport, route, options);
   try {
-    return (await response.json()) as T;
+    return parseJson(await response.text()) as T;
   } catch (cause) {
     const failure = fromFailure(cause);
     if (!(cause instanceof SyntaxError)) throw failure;

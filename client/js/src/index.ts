@@ -4,6 +4,7 @@
  */
 export { Client, type CallOptions, type ClientOptions, type WriteOptions } from "./client.ts";
 export { fromProblem, hasCode, HubmeshError, type RetryClass } from "./errors.ts";
+export { ExactNumber, parseJson, printJson } from "./json.ts";
 export { Live, type LiveOptions, type LiveStatus } from "./live.ts";
 export { applyMergePatch, diffMergePatch, equalJson, isObject } from "./merge.ts";
 export type { MirrorState } from "./mirror.ts";

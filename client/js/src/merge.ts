@@ -1,9 +1,10 @@
+import { ExactNumber } from "./json.ts";
 import type { Json, JsonObject } from "./types.ts";
 
 /** RFC 7396 merge patches. Values are never changed in place; what a patch leaves alone is shared. */
 
 export function isObject(value: unknown): value is JsonObject {
-  return value !== null && typeof value === "object" && !Array.isArray(value);
+  return value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof ExactNumber);
 }
 
 /** Applies a merge patch. Both arguments stay as they are. */
@@ -21,6 +22,7 @@ export function applyMergePatch(target: Json | undefined, patch: Json): Json {
 /** Deep equality of JSON values; the order of members does not matter. */
 export function equalJson(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b) return true;
+  if (a instanceof ExactNumber && b instanceof ExactNumber) return a.toString() === b.toString();
   if (Array.isArray(a) && Array.isArray(b)) {
     return a.length === b.length && a.every((item, i) => equalJson(item, b[i]));
   }

@@ -1,6 +1,9 @@
+import type { ExactNumber } from "./json.ts";
+
 /** Values of the HTTP API, as docs/api.md gives them. Empty fields are left out of the JSON. */
 
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+/** A number that JavaScript can not hold as it is written is an {@link ExactNumber}. */
+export type Json = null | boolean | number | ExactNumber | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };
 
 /** The lifecycle state of a node. */

@@ -156,7 +156,7 @@ export class Autosaver {
         return;
       } catch (cause) {
         this.draft = saveFailed(this.draft);
-        if (!hasCode(cause, "stale", "conflict") || stale >= maxStale || !(await this.refresh())) return this.fail(cause);
+        if (!hasCode(cause, "stale", "conflict") || stale >= maxStale || !(await this.refresh())) return this.fail(await this.signedOut(cause));
         if (!isDirty(this.draft)) return this.settle({ kind: "saved" });
       }
     }
@@ -192,6 +192,14 @@ export class Autosaver {
     } catch {
       return false; // the save's own refusal is told; the mirror may still bring the node
     }
+  }
+
+  /** Why a node can not be read any more: the session may have ended in another tab. */
+  private async signedOut(cause: unknown): Promise<unknown> {
+    if (!hasCode(cause, "stale", "not_found")) return cause;
+    const anonymous = await this.client.whoami().then((who) => who.anonymous, () => false);
+    if (!anonymous) return cause;
+    return new HubmeshError({ code: "unauthenticated", status: 401, title: "You are signed out", detail: "Sign in again to save; the text is kept here.", retry: "never", cause });
   }
 
   private fail(cause: unknown): void {

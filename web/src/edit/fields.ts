@@ -1,4 +1,4 @@
-import { diffMergePatch, equalJson, isObject, type Json, type JsonObject, type MeshNode } from "@hubmesh/client";
+import { diffMergePatch, equalJson, isObject, parseJson, printJson, type Json, type JsonObject, type MeshNode } from "@hubmesh/client";
 import { newDraft, type Draft, type Values } from "./draft.ts";
 
 /** How a node's fields are shown as texts to edit, and how edited texts become a merge patch. */
@@ -38,7 +38,7 @@ export function draftOf(node: MeshNode, body: Body): Draft {
 /** The text of the Markdown; "" when there is none. */
 export function bodyText(node: MeshNode, body: Body): string {
   const { content } = node;
-  if (body.kind === "json") return content === undefined ? "" : JSON.stringify(content, null, 2);
+  if (body.kind === "json") return content === undefined ? "" : printJson(content, 2);
   const text = isObject(content) ? content[body.member] : undefined;
   return typeof text === "string" ? text : "";
 }
@@ -59,7 +59,7 @@ export function changeOf(node: MeshNode, body: Body, values: Values): Change {
     return { patch: { ...patch, content: { ...typed, [body.member]: text } } };
   }
   if (text.trim() === "") return { patch: { ...patch, content: null } };
-  const content = JSON.parse(text) as Json;
+  const content = parseJson(text);
   const change = diffMergePatch(node.content, content);
   if (change === undefined) return { patch, content };
   return { patch: { ...patch, content: change } };
@@ -75,5 +75,5 @@ function sameJson(a: string, b: string): boolean {
 }
 
 function parse(text: string): Json | undefined {
-  return text.trim() === "" ? undefined : (JSON.parse(text) as Json);
+  return text.trim() === "" ? undefined : parseJson(text);
 }

@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject, type MeshNode } from "@hubmesh/client";
+import { ExactNumber, isObject, printJson, type Json, type JsonObject, type MeshNode } from "@hubmesh/client";
 import { useMemo, useState } from "preact/hooks";
 import { isPlace } from "../app/place.ts";
 import { highlight } from "../document/highlight.ts";
@@ -76,13 +76,13 @@ export function columnsOf(items: readonly Json[]): string[] | undefined {
 }
 
 function isNested(value: Json): boolean {
-  return value !== null && typeof value === "object" && Object.keys(value).length > 0;
+  return value !== null && typeof value === "object" && !(value instanceof ExactNumber) && Object.keys(value).length > 0;
 }
 
 function Scalar({ value }: { value: Json }) {
   if (value === null) return <span class="scalar null">null</span>;
   if (typeof value === "boolean") return <span class="scalar boolean">{value ? "true" : "false"}</span>;
-  if (typeof value === "number") return <span class="scalar number">{value}</span>;
+  if (typeof value === "number" || value instanceof ExactNumber) return <span class="scalar number">{value.toString()}</span>;
   if (typeof value !== "string") return <span class="muted">{JSON.stringify(value)}</span>;
   if (value === "") return <span class="muted">“”</span>;
   if (/^(https?:\/\/|mailto:)\S+$/.test(value)) return <a href={value} target="_blank" rel="noopener noreferrer">{value}</a>;
@@ -92,7 +92,7 @@ function Scalar({ value }: { value: Json }) {
 
 /** The whole node as it is stored. */
 export function DataTab({ node }: { node: MeshNode }) {
-  const text = useMemo(() => JSON.stringify(node, null, 2), [node]);
+  const text = useMemo(() => printJson(node, 2), [node]);
   const pieces = useMemo(() => highlight(text, "json") ?? [{ text }], [text]);
   const [copied, setCopied] = useState(false);
   return (

@@ -1,4 +1,4 @@
-import type { Json, NodeFields } from "@hubmesh/client";
+import { parseJson, type NodeFields } from "@hubmesh/client";
 
 /** An id made of a name: letters and digits of any language, parts joined by "-". */
 export function idOf(name: string): string {
@@ -18,6 +18,6 @@ export function newFields(form: { name: string; nodeType: string; body: string }
   const fields: NodeFields = form.nodeType === "" ? {} : { nodeType: form.nodeType };
   if (form.name.trim() !== "") fields.name = form.name.trim();
   if (form.nodeType === "Markdown") fields.content = { $type: "Markdown", markdown: form.body };
-  else if (form.body.trim() !== "") fields.content = JSON.parse(form.body) as Json;
+  else if (form.body.trim() !== "") fields.content = parseJson(form.body);
   return fields;
 }

@@ -1,4 +1,4 @@
-import { type HubmeshError, isObject, type Json } from "@hubmesh/client";
+import { type HubmeshError, isObject, printJson, type Json } from "@hubmesh/client";
 import { Glyph } from "./Glyph.tsx";
 
 const common = new Set(["type", "title", "status", "detail", "code", "retry"]);
@@ -35,7 +35,7 @@ export function ErrorPanel(props: { error: HubmeshError; what?: string; onRetry?
 }
 
 function factOf(value: Json): string {
-  return isObject(value) || Array.isArray(value) ? JSON.stringify(value) : String(value);
+  return isObject(value) || Array.isArray(value) ? printJson(value) : String(value);
 }
 
 function seconds(n: number): string {

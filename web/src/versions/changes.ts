@@ -1,4 +1,4 @@
-import { equalJson, writableFields, type Json, type MeshNode } from "@hubmesh/client";
+import { equalJson, printJson, writableFields, type Json, type MeshNode } from "@hubmesh/client";
 import { bodyOf, bodyText } from "../edit/fields.ts";
 import { diff, lines } from "../text/diff.ts";
 
@@ -25,12 +25,12 @@ export function changesOf(from: MeshNode, to: MeshNode): Line[] {
 function textOf(node: MeshNode, field: (typeof writableFields)[number]): string {
   const value = node[field];
   if (value === undefined) return "";
-  if (field !== "content") return typeof value === "string" ? value : JSON.stringify(value);
+  if (field !== "content") return typeof value === "string" ? value : printJson(value);
   const body = bodyOf(node);
   if (body.kind === "json") return bodyText(node, body);
   // The text of a document is compared as text, beside whatever else the content holds.
   const others = Object.entries(node.content as Record<string, Json>).filter(([name]) => name !== body.member && name !== "$type");
-  const rest = others.length === 0 ? "" : `${JSON.stringify(Object.fromEntries(others), null, 2)}\n`;
+  const rest = others.length === 0 ? "" : `${printJson(Object.fromEntries(others), 2)}\n`;
   return rest + bodyText(node, body);
 }
 

@@ -1,0 +1,280 @@
+package content
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/nodehub"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// tempPrefix begins the names of unfinished uploads of earlier versions, which lay beside their places.
+// They are not shown, and no file may have such a name.
+const tempPrefix = "~upload-"
+
+// Put stores a file: written elsewhere, flushed to disk, then renamed, so that a reader sees the old file
+// or the new one, and what is answered is durable. The collection "content" of a node is made by its first
+// upload. The caller needs Update on the node. An upload that the deletion of its node overtakes is refused.
+func (s *Service) Put(ctx context.Context, at node.Path, name, file string, body io.Reader) (created bool, size int64, err error) {
+	flight := s.trash.begin(store.Deleted, at)
+	defer s.trash.done(flight)
+	c, err := s.collection(ctx, at, name, access.Update)
+	if errors.As(err, new(*CollectionError)) && name == defaultCollection {
+		if err = s.owners.EnsureCollection(ctx, at, nodehub.Collection{Name: name, SourceType: "folder", IsStatic: true, IsEditable: true}); err == nil {
+			c, err = s.collection(ctx, at, name, access.Update)
+		}
+		var still *CollectionError
+		if errors.As(err, &still) {
+			still.Broken = true // there is a node in its place, which was not made here
+		}
+	}
+	if err != nil {
+		return false, 0, err
+	}
+	if !c.IsEditable {
+		return false, 0, &ReadOnlyError{Collection: name}
+	}
+	place := within(at, c, file)
+	if c.IsInherited {
+		s.trash.also(flight, node.Path(c.Address+"/"+place)) // it is of the nodes on the way to it
+	}
+	if err := s.reach(ctx, c, folderOf(place), access.Update); err != nil {
+		return false, 0, err
+	}
+	p, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, place)
+	if err != nil || lastSegment(file) == "" || strings.HasPrefix(lastSegment(file), tempPrefix) {
+		return false, 0, badName(file, err)
+	}
+	changed := folders{}
+	created, size, err = s.store(flight, p, body, time.Time{}, changed)
+	if err == nil {
+		err = diskError(s.flush(changed))
+	}
+	if err == nil {
+		s.index.submit(p)
+	}
+	return created, size, err
+}
+
+// folders are those whose entries have changed and are not known to be durable.
+type folders map[string]bool
+
+// store writes one file. A time that is not zero becomes the file's. The file itself is durable
+// afterwards, its name once the folders in changed are flushed.
+func (s *Service) store(on *flight, p string, body io.Reader, modified time.Time, changed folders) (created bool, size int64, err error) {
+	if info, err := s.root.Stat(p); err == nil && info.IsDir() {
+		return false, 0, &InTheWayError{Name: path.Base(p), Dir: true} // before the bytes are taken
+	}
+	if err := s.wayTo(path.Dir(p)); err != nil {
+		return false, 0, placeError(p, false, err)
+	}
+	tmp := path.Join(uploadsDir, rand.Text())
+	f, err := s.root.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+	if err != nil {
+		return false, 0, diskError(err)
+	}
+	defer func() {
+		if err != nil {
+			_ = s.root.Remove(tmp) // the error that is returned matters more
+		}
+	}()
+	size, err = io.Copy(f, io.LimitReader(body, s.most+1))
+	if err == nil && size > s.most {
+		err = &TooLargeError{Limit: s.most}
+	}
+	if err == nil && !modified.IsZero() {
+		err = s.root.Chtimes(tmp, time.Time{}, modified)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return false, 0, diskError(err)
+	}
+	err = s.trash.land(on, func() error {
+		if err := s.makeDir(path.Dir(p), changed); err != nil {
+			return placeError(p, false, err)
+		}
+		_, statErr := s.root.Lstat(p)
+		if err := s.root.Rename(tmp, p); err != nil {
+			return placeError(p, true, err)
+		}
+		created = errors.Is(statErr, fs.ErrNotExist)
+		changed[path.Dir(p)] = true
+		s.index.replaced(p)
+		return nil
+	})
+	return created, size, err
+}
+
+// wayTo fails where a file stands on the way to a folder, which need not be there.
+func (s *Service) wayTo(dir string) error {
+	for ; dir != "."; dir = path.Dir(dir) {
+		info, err := s.root.Stat(dir)
+		switch {
+		case err == nil && !info.IsDir():
+			return fs.ErrExist
+		case err == nil:
+			return nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	return nil
+}
+
+// makeDir makes a folder and those above it, and notes where entries were made.
+func (s *Service) makeDir(dir string, changed folders) error {
+	if info, err := s.root.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if above := path.Dir(dir); above != "." {
+		if err := s.makeDir(above, changed); err != nil {
+			return err
+		}
+	}
+	err := s.root.Mkdir(dir, 0o750)
+	if err == nil {
+		changed[path.Dir(dir)] = true
+	}
+	return err
+}
+
+// flush makes the entries of folders durable. A folder that is gone by now needs it no more.
+func (s *Service) flush(changed folders) error {
+	if runtime.GOOS == "windows" {
+		return nil // it has no flush of folders, and logs its renames
+	}
+	for dir := range changed {
+		f, err := s.root.Open(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CopyIn copies a folder into a folder of a collection, "" for its root, for the importer: files that
+// have the same size and time are left alone, and so are those with the same bytes. It returns how many
+// were copied and how many were there already.
+func (s *Service) CopyIn(ctx context.Context, owner node.Path, name, dir string, src fs.FS, skip func(file string, err error)) (copied, same int, err error) {
+	flight := s.trash.begin(store.Deleted, owner)
+	defer s.trash.done(flight)
+	c, err := s.collection(ctx, owner, name, access.Update)
+	if err != nil {
+		return 0, 0, err
+	}
+	changed := folders{}
+	err = fs.WalkDir(src, ".", func(file string, d fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		switch {
+		case err != nil && file == ".":
+			return err
+		case err != nil: // a folder that can not be read fails alone
+			skip(file, err)
+			return nil
+		case d.IsDir():
+			return nil
+		}
+		if !d.Type().IsRegular() {
+			skip(file, errors.New("not a regular file"))
+			return nil
+		}
+		done, err := s.copyOne(flight, c, within(owner, c, path.Join(dir, file)), src, file, changed)
+		switch {
+		case errors.As(err, new(*FullError)):
+			return err
+		case err != nil:
+			skip(file, err)
+		case done:
+			copied++
+		default:
+			same++
+		}
+		return nil
+	})
+	return copied, same, errors.Join(err, diskError(s.flush(changed)))
+}
+
+func (s *Service) copyOne(on *flight, c nodehub.Collection, place string, src fs.FS, file string, changed folders) (copied bool, err error) {
+	p, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, place)
+	if err != nil {
+		return false, badName(file, err)
+	}
+	f, err := src.Open(file)
+	if err != nil {
+		return false, err
+	}
+	defer func() { f.Close() }() // the last one that was opened
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	if have, err := s.root.Stat(p); err == nil && have.Mode().IsRegular() && have.Size() == info.Size() {
+		if have.ModTime().Equal(info.ModTime()) {
+			return false, nil
+		}
+		same, err := s.sameBytes(p, f)
+		if err != nil {
+			return false, err
+		}
+		if same { // the next import need not read it
+			return false, s.root.Chtimes(p, time.Time{}, info.ModTime())
+		}
+		if err := f.Close(); err != nil {
+			return false, err
+		}
+		if f, err = src.Open(file); err != nil {
+			return false, err
+		}
+	}
+	_, _, err = s.store(on, p, f, info.ModTime(), changed)
+	return err == nil, err
+}
+
+// sameBytes compares a stored file with what is read from r.
+func (s *Service) sameBytes(p string, r io.Reader) (bool, error) {
+	f, err := s.root.Open(p)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	var a, b [64 << 10]byte
+	for {
+		n, err := io.ReadFull(r, a[:])
+		m, have := io.ReadFull(f, b[:])
+		if !bytes.Equal(a[:n], b[:m]) {
+			return false, nil
+		}
+		for _, e := range []error{err, have} {
+			if e != nil && !errors.Is(e, io.EOF) && !errors.Is(e, io.ErrUnexpectedEOF) {
+				return false, e
+			}
+		}
+		if err != nil {
+			return have != nil, nil
+		}
+	}
+}
