@@ -7,15 +7,19 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime/pprof"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // roleWord as first argument makes this binary another process of a scenario: "bench role NAME ARGS…".
 const roleWord = "role"
 
 // runRole is the life of such a process. It prints one line, then answers each line of its input with one
-// line, and ends with its input: with its parent.
+// line, and ends with its input: with its parent. HUBMESH_BENCH_PROFILES names a folder for CPU profiles.
 func runRole(name string, args []string) error {
 	roles := map[string]func(args []string) error{
 		"bare": bareRole, "grpc": grpcRole, "nats": natsRole, "protoactor": protoRole, "silo": siloRole,
@@ -23,6 +27,17 @@ func runRole(name string, args []string) error {
 	role := roles[name]
 	if role == nil {
 		return fmt.Errorf("no role is named %q", name)
+	}
+	if dir := os.Getenv("HUBMESH_BENCH_PROFILES"); dir != "" {
+		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%s-%d.prof", name, os.Getpid())))
+		if err == nil {
+			err = pprof.StartCPUProfile(f)
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		defer pprof.StopCPUProfile()
 	}
 	return role(args)
 }
@@ -112,4 +127,21 @@ func (c *child) stop() error {
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
+}
+
+// cpu is the processor time of the child so far, user and system, in steps of 10 ms.
+func (c *child) cpu() time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ") // the name of the program may hold anything
+	fields := strings.Fields(rest)
+	const user, system, tick = 11, 12, 10 * time.Millisecond
+	if len(fields) <= system {
+		return 0
+	}
+	u, _ := strconv.Atoi(fields[user])
+	k, _ := strconv.Atoi(fields[system])
+	return time.Duration(u+k) * tick
 }

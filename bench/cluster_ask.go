@@ -75,28 +75,43 @@ func (c contender) rig(mode, dir string) (*rig, error) {
 		return nil, errors.Join(fmt.Errorf("%s, %s: %w", c.name, mode, err), server.stop())
 	}
 	r := &rig{c.name, mode, server, s}
-	if err := s.caller(0)(make([]byte, askBytes)); err != nil { // connects
+	if err := patiently(func() error { return s.caller(0)(make([]byte, askBytes)) }); err != nil { // connects
 		return nil, errors.Join(fmt.Errorf("%s, %s: the first ask: %w", c.name, mode, err), server.stop())
 	}
 	return r, nil
 }
 
+// patiently repeats what may fail while processes find each other.
+func patiently(f func() error) error {
+	const patience, pause = 5 * time.Second, 20 * time.Millisecond
+	for end := time.Now().Add(patience); ; time.Sleep(pause) {
+		if err := f(); err == nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
 const (
 	askBytes = 256
-	askFor   = 200 * time.Millisecond
+	askWarm  = 200 * time.Millisecond // callers grow their stacks, and heaps their size
+	askFor   = 500 * time.Millisecond
 )
 
-// run asks from a number of callers for a while.
-func (g *rig) run(callers int) (perSecond float64, took []time.Duration, err error) {
+// burst is what some callers saw while they asked for a while.
+type burst struct {
+	perSecond float64
+	took      []time.Duration
+	cpu       time.Duration // of both processes, an ask
+}
+
+// run asks from a number of callers, for a while that does not count and then for one that does.
+func (g *rig) run(callers int) (b burst, err error) {
 	failed := make(chan error, callers)
 	all := make([][]time.Duration, callers)
-	asks := make([]func([]byte) error, callers)
-	for i := range asks {
-		asks[i] = g.subject.caller(i)
-	}
 	var wg sync.WaitGroup
-	began := time.Now()
-	for i, ask := range asks {
+	began := time.Now().Add(askWarm)
+	for i := range callers {
+		ask := g.subject.caller(i)
 		wg.Go(func() {
 			body := make([]byte, askBytes)
 			for at := time.Now(); at.Sub(began) < askFor; {
@@ -105,22 +120,32 @@ func (g *rig) run(callers int) (perSecond float64, took []time.Duration, err err
 					return
 				}
 				now := time.Now()
-				all[i] = append(all[i], now.Sub(at))
+				if at.After(began) {
+					all[i] = append(all[i], now.Sub(at))
+				}
 				at = now
 			}
 		})
 	}
+	time.Sleep(time.Until(began))
+	before := cpu() + g.server.cpu()
 	wg.Wait()
 	elapsed := time.Since(began)
+	spent := cpu() + g.server.cpu() - before
 	select {
 	case err := <-failed:
-		return 0, nil, err
+		return b, err
 	default:
 	}
 	for _, list := range all {
-		took = append(took, list...)
+		b.took = append(b.took, list...)
 	}
-	return float64(len(took)) / elapsed.Seconds(), took, nil
+	if len(b.took) == 0 {
+		return b, fmt.Errorf("%s, %s: no ask was answered within %v", g.name, g.mode, askFor)
+	}
+	b.perSecond = float64(len(b.took)) / elapsed.Seconds()
+	b.cpu = spent / time.Duration(len(b.took))
+	return b, nil
 }
 
 func micros(list []time.Duration) []float64 {
@@ -168,14 +193,15 @@ func clusterAskScenario(ctx context.Context, rounds int) (*Result, error) {
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
-				rate, took, err := g.run(callers)
+				b, err := g.run(callers)
 				if err != nil {
 					return nil, err
 				}
 				id := fmt.Sprintf("%s, %s, %d callers", g.name, g.mode, callers)
-				r.add(id, rate)
-				r.add("p50 µs, "+id, quantile(micros(took), 0.5))
-				r.add("p99 µs, "+id, quantile(micros(took), 0.99))
+				r.add(id, b.perSecond)
+				r.add("p50 µs, "+id, quantile(micros(b.took), 0.5))
+				r.add("p99 µs, "+id, quantile(micros(b.took), 0.99))
+				r.add("cpu µs an ask, "+id, float64(b.cpu)/float64(time.Microsecond))
 			}
 		}
 	}
@@ -207,6 +233,9 @@ func judgeAsks(r *Result, mode string) {
 				}
 			}
 		}
+	}
+	for _, callers := range []int{64, 1024} {
+		r.ratio(fmt.Sprintf("bare/hubmesh cpu, %s, %d callers", mode, callers), "cpu µs an ask, "+id("bare", callers), "cpu µs an ask, "+id("hubmesh", callers))
 	}
 	for _, of := range []string{"hubmesh", "hubmesh quick"} {
 		name := fmt.Sprintf("%s/bare p50, %s, 1 caller", of, mode)
