@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hubmesh/hubmesh/internal/address"
 	"github.com/hubmesh/hubmesh/internal/cluster"
@@ -24,6 +25,7 @@ type blob struct {
 var (
 	blobTurn  = hub.Define[*blob, *blob]("bench/blob", message.Request)
 	blobQuick = hub.Define[*blob, *blob]("bench/blob-quick", message.Request)
+	blobHold  = hub.Define[*blob, *blob]("bench/blob-hold", message.Request)
 )
 
 // silo is one process of a cluster whose membership is given to it.
@@ -35,6 +37,11 @@ type silo struct {
 	net    *transport.TCP
 	kind   *hub.Kind
 	joined bool
+
+	counted *counting
+	claims  claims
+	held    atomic.Int64 // asks that wait for an answer that does not come
+	load    *load
 }
 
 // who asks: a service's own work, whose context has no end.
@@ -46,23 +53,27 @@ func newSilo(name string, epoch membership.Epoch, secure bool) (*silo, error) {
 	if err != nil {
 		return nil, err
 	}
-	codec, err := route.NewCodec([]hub.WireType{blobTurn.Wire(), blobQuick.Wire()}, nil)
+	codec, err := route.NewCodec([]hub.WireType{blobTurn.Wire(), blobQuick.Wire(), blobHold.Wire()}, nil)
 	if err != nil {
 		return nil, err
 	}
 	s := &silo{name: name, epoch: epoch, mesh: m, kind: hub.NewKind("echo", hub.Limits{})}
 	hub.Handle(s.kind, blobTurn, func(_ context.Context, _ *hub.Hub, r *blob) (*blob, error) { return r, nil })
 	hub.HandleQuick(s.kind, blobQuick, func(_ context.Context, _ *hub.Hub, r *blob) (*blob, error) { return r, nil })
+	hub.HandleLater(s.kind, blobHold, func(context.Context, *hub.Hub, *blob, hub.Reply[*blob]) error { s.held.Add(1); return nil })
 	s.router = route.NewCluster(route.ClusterOptions{Mesh: m, Nodes: route.New(m, nil, nil), Codec: codec, Me: membership.Member{Name: name},
-		Config: cluster.Defaults(), Pace: membership.DefaultPace(), Timing: membership.DefaultTiming()})
+		Config: cluster.Defaults(), Pace: membership.DefaultPace(), Timing: membership.DefaultTiming(), Watch: &s.claims})
 	cfg := transport.Config{Self: transport.Peer{Name: name}, Cluster: "bench", Listen: "127.0.0.1:0", Handler: s.router.Handler()}
 	if secure {
 		if cfg.Secure, err = transport.FromSecret([]byte("a secret for benchmarks only"), "bench"); err != nil {
 			return nil, err
 		}
 	}
-	s.net, err = transport.Listen(context.Background(), cfg)
-	return s, err
+	if s.net, err = transport.Listen(context.Background(), cfg); err != nil {
+		return nil, err
+	}
+	s.counted = &counting{TCP: s.net}
+	return s, nil
 }
 
 // member describes the silo for a view, as one word.
@@ -91,7 +102,7 @@ func (s *silo) fix(number uint64, members []string) error {
 		return nil
 	}
 	s.joined = true
-	s.router.StartFixed(s.net, s.epoch, v)
+	s.router.StartFixed(s.counted, s.epoch, v)
 	return nil
 }
 

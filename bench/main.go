@@ -28,6 +28,8 @@ func scenarios() []scenario {
 		{"import", "an import of generated nodes, its re-run, and reads beside it", importScenario},
 		{"cold", "the first content read of nodes nobody has touched", coldScenario},
 		{"cluster-ask", "asks between two silos against a bare connection and peers", clusterAskScenario},
+		{"cluster-refusal", "refusals of unserved addresses, and the end of what is in flight when a silo dies", clusterRefusalScenario},
+		{"cluster-claims", "100,000 claims, a silo that joins, one that is frozen", clusterClaimsScenario},
 		{"start", "a cold serve on an empty folder", startScenario},
 	}
 }

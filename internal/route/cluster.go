@@ -32,6 +32,8 @@ type ClusterOptions struct {
 	Config cluster.Config
 	Pace   membership.Pace
 	Timing membership.Timing
+	// Watch hears of each claim as it leaves and ends, on the turn: for measurements. nil: nobody does.
+	Watch claim.Observer
 }
 
 // Cluster is the router of a mesh that is one silo of many: it finds the silo that serves an address,
@@ -46,6 +48,7 @@ type Cluster struct {
 	name  string
 	turn  *turn.Loop
 	silo  *cluster.Silo
+	watch claim.Observer // nil: nobody
 	net   cluster.Network
 
 	self   atomic.Uint64 // the epoch in force, 0 in no view
@@ -81,7 +84,7 @@ var (
 func NewCluster(o ClusterOptions) *Cluster {
 	m := o.Mesh
 	c := &Cluster{mesh: m, nodes: o.Nodes, codec: o.Codec, log: m.Logger(), name: o.Me.Name, turn: turn.New(), sender: rand.Uint64(),
-		lanes: newLanes(), handles: map[string]*claim.Handle{}, parked: map[string][]*arrival{}, timers: map[*time.Timer]struct{}{},
+		watch: o.Watch, lanes: newLanes(), handles: map[string]*claim.Handle{}, parked: map[string][]*arrival{}, timers: map[*time.Timer]struct{}{},
 		unawaited: m.Bounds().Own(budget.Resolve)}
 	c.silo = cluster.NewSilo(cluster.Parts{Clock: c.turn, Do: c.turn.Do, Table: o.Table, Host: c, Watch: c, Deliver: c,
 		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: c.log, Me: o.Me, Config: o.Config, Pace: o.Pace, Timing: o.Timing})
