@@ -103,17 +103,19 @@ type trio [3]*child
 func startTrio() (t trio, err error) {
 	for i := range t {
 		if t[i], err = spawn("silo", fmt.Sprintf("s%d", i), fmt.Sprint(i+1), plain); err != nil {
-			t.kill()
+			t.end()
 			return t, err
 		}
 	}
 	return t, nil
 }
 
-func (t trio) kill() {
+// end ends them, one that is frozen too.
+func (t trio) end() {
 	for _, c := range t {
 		if c != nil {
-			c.kill()
+			_ = c.cmd.Process.Signal(syscall.SIGCONT)
+			_ = c.stop()
 		}
 	}
 }
@@ -151,7 +153,7 @@ func claimRound(r *Result, first bool) error {
 	if err != nil {
 		return err
 	}
-	defer t.kill()
+	defer t.end()
 	if err := fixTo(1, nil, t[:2], nil, t[:2]); err != nil {
 		return err
 	}
