@@ -160,7 +160,7 @@ func clusterAskScenario(ctx context.Context, rounds int) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err := makeCertificate(dir); err != nil {
 		return nil, err
 	}

@@ -87,8 +87,8 @@ func (b *bareConn) write() {
 			var h [12]byte
 			order.BigEndian.PutUint32(h[:], uint32(len(f.body)))
 			order.BigEndian.PutUint64(h[4:], f.id)
-			w.Write(h[:])
-			w.Write(f.body)
+			_, _ = w.Write(h[:]) // an error stays until the flush
+			_, _ = w.Write(f.body)
 			select {
 			case f, more = <-b.out:
 			default:
