@@ -27,11 +27,21 @@ func scenarios() []scenario {
 		{"writes", "durable writes on SQLite, over HTTP and against bare transactions", writesScenario},
 		{"import", "an import of generated nodes, its re-run, and reads beside it", importScenario},
 		{"cold", "the first content read of nodes nobody has touched", coldScenario},
+		{"cluster-ask", "asks between two silos against a bare connection and peers", clusterAskScenario},
+		{"cluster-refusal", "refusals of unserved addresses, and the end of what is in flight when a silo dies", clusterRefusalScenario},
+		{"cluster-claims", "100,000 claims, a silo that joins, one that is frozen", clusterClaimsScenario},
 		{"start", "a cold serve on an empty folder", startScenario},
 	}
 }
 
 func main() {
+	if len(os.Args) > 2 && os.Args[1] == roleWord {
+		if err := runRole(os.Args[2], os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	only := flag.String("scenario", "", "comma-separated names; empty runs all")
 	rounds := flag.Int("rounds", 9, "interleaved rounds a scenario")
 	dir := flag.String("results", "results", "folder for the results")

@@ -122,7 +122,7 @@ func memberOf(p transport.Peer) membership.Member {
 
 // Call implements [Caller].
 func (s *Silo) Call(to membership.Member, m wire.Request, within time.Duration, done func(wire.Answer, error)) {
-	r := transport.Request{Kind: uint8(m.Kind()), Class: transport.Control, Body: wire.Encode(m), Within: within}
+	r := transport.Request{Kind: uint8(m.Kind()), Class: classOf(m), Body: wire.Encode(m), Within: within}
 	s.net.Call(peerOf(to), r, func(a transport.Answer) {
 		s.parts.Do(func() {
 			if a.Err != nil {
@@ -136,6 +136,16 @@ func (s *Silo) Call(to membership.Member, m wire.Request, within time.Duration, 
 			done(answer, err)
 		})
 	})
+}
+
+// classOf: questions about who serves an address are answered at once when their silo becomes suspect.
+// Nothing can have changed by them, and others can be asked: a frozen silo delays nobody further.
+func classOf(m wire.Request) transport.Class {
+	switch m.(type) {
+	case wire.Lookup, wire.Locate:
+		return transport.Read
+	}
+	return transport.Control
 }
 
 // Dial implements [membership.Links].

@@ -87,17 +87,25 @@ type Foreign struct {
 	Answer func(value any, err error, started bool)
 }
 
+// visitor is a delivery from another process with its addresses, in one piece.
+type visitor struct {
+	Delivery
+	to, from address.Address
+}
+
 // Receive makes a delivery of a message from another process. A request lapses here when its sender's
 // time is over, with what this process knows of it. The delivery is then to be offered to a hub, or
 // failed.
 func (m *Mesh) Receive(f Foreign) *Delivery {
 	now := m.clock.Now()
-	d := &Delivery{msg: f.Message, info: f.Type.info, who: f.Identity, to: &f.To, posted: now, foreign: true}
+	v := &visitor{to: f.To, from: f.From}
+	d := &v.Delivery
+	d.msg, d.info, d.who, d.to, d.posted, d.foreign = f.Message, f.Type.info, f.Identity, &v.to, now, true
 	if f.Left > 0 {
 		d.budget = budget.Budget{Deadline: now + int64(f.Left), Bound: f.Bound, By: f.By, Depth: f.Depth}
 	}
-	if from := f.From; from != (address.Address{}) {
-		d.from = &from
+	if v.from != (address.Address{}) {
+		d.from = &v.from
 	}
 	if len(f.Properties) > 0 || len(f.Visited) > 0 {
 		r := d.rare()
@@ -108,6 +116,7 @@ func (m *Mesh) Receive(f Foreign) *Delivery {
 	}
 	s, gen := m.slots.take()
 	d.slot, d.gen = s, gen
+	answer := f.Answer
 	s.call = func(_ uint32, st uint64, val any, err error) {
 		started := st&startedBit != 0
 		switch st & phaseMask {
@@ -121,7 +130,7 @@ func (m *Mesh) Receive(f Foreign) *Delivery {
 			}
 		}
 		m.slots.release(s)
-		f.Answer(val, err, started)
+		answer(val, err, started)
 	}
 	s.cur.Store(d)
 	s.state.Store(uint64(gen)<<stageBits | phasePending)
@@ -142,13 +151,40 @@ func (m *Mesh) ownLapse(d *Delivery, started bool) error {
 }
 
 // Offer posts a delivery to a hub unless that hub is on its way down or gone: then it is false, nothing
-// was queued, and the delivery waits for another verdict.
+// was queued, and the delivery waits for another verdict. A quick handler of an idle hub runs at once, on
+// the caller's goroutine.
 func (m *Mesh) Offer(h *Hub, d *Delivery) bool {
-	h.mu.Lock()
 	flags := h.flags.Load()
-	h.mu.Unlock()
 	if flags&flagGone != 0 || lifecycle.Level(flags&levelMask) >= lifecycle.DisposeHostedHubs {
 		return false
 	}
+	if d.slot != nil && h.kind.quickFor(d.info) && h.quickVisit(d) {
+		return true
+	}
 	return h.accept(d)
+}
+
+// quickVisit handles a request in a quick turn and answers it, if the hub is idle and open. Its caller
+// brings the messages of many, so it does not wait for the quick turn of another caller.
+func (h *Hub) quickVisit(d *Delivery) bool {
+	if !d.slot.begin(d.gen) {
+		h.mesh.stats.expired.Add(1)
+		return true // its caller has gone
+	}
+	if !h.takeQuick(0) {
+		d.slot.unbegin(d.gen)
+		return false
+	}
+	d.hub = h
+	v, err := h.quickRun(d)
+	switch err {
+	case nil:
+		d.answer(v)
+	case ErrNotQuick:
+		d.slot.unbegin(d.gen)
+		return false
+	default:
+		d.fail(h.failure(err))
+	}
+	return true
 }

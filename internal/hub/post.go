@@ -238,7 +238,7 @@ func (h *Hub) stormy(d *Delivery) (report func(), drop bool) {
 
 // quickTurn runs a quick handler on the caller's goroutine when the hub is idle and open.
 func (h *Hub) quickTurn(d *Delivery) (any, error, bool) {
-	if !h.takeQuick() {
+	if !h.takeQuick(quickSpins + quickYields) {
 		return nil, nil, false
 	}
 	d.hub = h
@@ -258,10 +258,13 @@ const (
 	quickYields = 20
 )
 
-// takeQuick takes the turn for a quick handler, if the hub is idle and open, or is so shortly.
-func (h *Hub) takeQuick() bool {
+// takeQuick takes the turn for a quick handler, if the hub is idle and open, or is so within some looks.
+func (h *Hub) takeQuick(looks int) bool {
 	for tries := 0; ; tries++ {
-		if h.flags.Load()&flagQuick != 0 && h.wantsQuick(tries) {
+		if h.flags.Load()&flagQuick != 0 && tries < looks {
+			if tries >= quickSpins {
+				runtime.Gosched()
+			}
 			continue
 		}
 		h.mu.Lock()
@@ -273,20 +276,12 @@ func (h *Hub) takeQuick() bool {
 			h.mu.Unlock()
 			return true
 		}
-		again := flags&flagQuick != 0 && h.head == nil && tries < quickSpins+quickYields
+		again := flags&flagQuick != 0 && h.head == nil && tries < looks
 		h.mu.Unlock()
 		if !again {
 			return false
 		}
 	}
-}
-
-// wantsQuick waits a little for another caller's quick turn; false when it has waited long enough.
-func (h *Hub) wantsQuick(tries int) bool {
-	if tries >= quickSpins {
-		runtime.Gosched()
-	}
-	return tries < quickSpins+quickYields
 }
 
 // ErrNotQuick is returned by a quick handler, on a quick turn only, that finds it would have to wait:

@@ -218,17 +218,22 @@ func (h *Hub) apply(r *rule, d *Delivery, taken bool) bool {
 	case o == passed:
 		return false
 	case o == handled && err != nil:
-		f := message.Classify(err)
-		if f.AnsweredBy == "" {
-			c := *f
-			c.AnsweredBy = h.addr.Path()
-			f = &c
-		}
-		d.fail(f)
+		d.fail(h.failure(err))
 	case o == handled && !taken:
 		d.answer(v)
 	}
 	return true
+}
+
+// failure is a handler's error as its caller gets it: it says who answered.
+func (h *Hub) failure(err error) *message.Failure {
+	f := message.Classify(err)
+	if f.AnsweredBy == "" {
+		c := *f
+		c.AnsweredBy = h.addr.Path()
+		f = &c
+	}
+	return f
 }
 
 // unhandled answers what no rule took (messaging.md §1.5).

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hubmesh/hubmesh/internal/address"
 	"github.com/hubmesh/hubmesh/internal/cluster"
 	"github.com/hubmesh/hubmesh/internal/cluster/transport"
 	"github.com/hubmesh/hubmesh/internal/hub"
@@ -14,8 +15,10 @@ import (
 type arrival struct {
 	c     *Cluster
 	d     *hub.Delivery
-	e     *envelope
-	key   string // the address that names the silo
+	e     envelope
+	key   string   // the address that names the silo
+	node  bool     // it is a node path
+	host  *hub.Hub // its hub, if it is here
 	reply func([]byte)
 	code  byte // set: a refusal that the lane at the sender acts on
 }
@@ -24,43 +27,37 @@ type arrival struct {
 // arrival, and does not block.
 func (c *Cluster) Deliver(_ transport.Peer, body []byte, reply func([]byte)) {
 	c.count.arrived.Add(1)
-	e, err := decodeEnvelope(body)
-	if err != nil {
+	a := &arrival{c: c, reply: reply}
+	if err := c.reads.read(body, &a.e); err != nil {
 		c.log.Error("A silo sent a delivery that can not be read", "error", err)
 		reply(c.failed(&message.Failure{Type: message.Failed, AnsweredBy: c.name, Reason: message.ReasonUnreadable, Message: err.Error()}))
 		return
 	}
-	if e.Epoch != c.self.Load() || e.Epoch == 0 {
+	if a.e.Epoch != c.self.Load() || a.e.Epoch == 0 {
 		reply([]byte{refusedEpoch})
 		return
 	}
-	a := &arrival{c: c, e: e, reply: reply}
 	if f := a.open(); f != nil {
 		reply(c.failed(f))
 		return
 	}
 	c.mu.Lock()
-	blocked := c.fences.Blocks(e.Sender, a.key, e.Lane)
+	blocked := c.fences.Blocks(a.e.Sender, a.key, a.e.Lane)
 	c.mu.Unlock()
 	if blocked {
 		a.refuse(refusedLane)
 		return
 	}
-	if !IsProcessAddress(a.d.Target().Type()) && a.isNode() {
+	if a.node {
 		a.toNode()
 		return
 	}
 	a.toProcess()
 }
 
-func (a *arrival) isNode() bool {
-	_, isNode, err := target(a.d)
-	return isNode && err == nil
-}
-
 // open makes a delivery of the envelope.
 func (a *arrival) open() *message.Failure {
-	c, e := a.c, a.e
+	c, e := a.c, &a.e
 	to, from, err := e.addresses()
 	if err != nil {
 		return &message.Failure{Type: message.NotFound, AnsweredBy: c.name, Reason: message.ReasonUnreadable, Message: err.Error()}
@@ -74,10 +71,29 @@ func (a *arrival) open() *message.Failure {
 		f.Answer = a.answer
 	}
 	a.d = c.mesh.Receive(f)
-	if a.key, _, err = target(a.d); err != nil {
+	if err = a.find(to); err != nil {
 		return &message.Failure{Type: message.NotFound, Target: to.Path(), AnsweredBy: c.name, Reason: message.ReasonNoEntry, Message: err.Error()}
 	}
 	return nil
+}
+
+// find finds the address that names the silo, and its hub. A path at which there is a hub is legal.
+func (a *arrival) find(to address.Address) (err error) {
+	if !hosted(to) {
+		if a.host = a.c.mesh.Find(to.Path()); a.host != nil {
+			a.key, a.node = to.Path(), !IsProcessAddress(to.Type())
+			return nil
+		}
+	}
+	if a.key, a.node, err = target(a.d); err == nil {
+		a.host = a.c.mesh.Find(a.key)
+	}
+	return err
+}
+
+func hosted(a address.Address) bool {
+	_, is := a.Host()
+	return is
 }
 
 func (c *Cluster) unpack(e *envelope) (hub.WireType, any, error) {
@@ -106,6 +122,8 @@ func (c *Cluster) failed(err error) []byte {
 	return append([]byte{replyFailure}, b...)
 }
 
+func headValue(b []byte) []byte { return append(b, replyValue) }
+
 // answer sends the one outcome of a request back.
 func (a *arrival) answer(value any, err error, started bool) {
 	var f *message.Failure
@@ -113,12 +131,12 @@ func (a *arrival) answer(value any, err error, started bool) {
 	case a.code != 0:
 		a.reply([]byte{a.code})
 	case err == nil:
-		b, e := a.c.codec.encode(value)
+		b, e := a.c.codec.encode(headValue, value)
 		if e != nil {
 			a.reply(a.c.failed(a.c.unreadable(a.d, e)))
 			return
 		}
-		a.reply(append([]byte{replyValue}, b...))
+		a.reply(b)
 	case !started && errors.As(err, &f) && f.Reason == message.ReasonStopping && f.AnsweredBy == a.d.Target().Path():
 		// Its hub went down before its turn came: nothing was executed, so its sender may look again.
 		a.fence()
@@ -159,15 +177,17 @@ func (a *arrival) posted() {
 }
 
 func (a *arrival) toProcess() {
-	host := a.c.mesh.Find(a.key)
-	if host == nil {
+	if a.host == nil {
 		a.refuse(refusedAbsent)
 		return
 	}
-	h := a.c.mesh.Local(a.d.Target())
+	h := a.host
+	if to := a.d.Target(); hosted(to) {
+		h = a.c.mesh.Local(to)
+	}
 	switch {
 	case h == nil:
-		a.reject(unhosted(host, a.d))
+		a.reject(unhosted(a.host, a.d))
 	case !a.c.mesh.Offer(h, a.d):
 		a.refuse(refusedGoing)
 	default:
@@ -187,7 +207,7 @@ func (a *arrival) reject(f *message.Failure) {
 // toNode posts an arrival to a node hub. Where there is none, the grant may be under way, or its hub may
 // be about to start or on its way down: that is for the turn to say.
 func (a *arrival) toNode() {
-	if h := a.c.mesh.Find(a.key); h != nil && a.c.mesh.Offer(h, a.d) {
+	if a.host != nil && a.c.mesh.Offer(a.host, a.d) {
 		a.posted()
 		return
 	}

@@ -2,7 +2,6 @@ package route
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -16,7 +15,6 @@ import (
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
 	"github.com/hubmesh/hubmesh/internal/cluster/transport"
 	"github.com/hubmesh/hubmesh/internal/cluster/turn"
-	"github.com/hubmesh/hubmesh/internal/cluster/wire"
 	"github.com/hubmesh/hubmesh/internal/hub"
 	"github.com/hubmesh/hubmesh/internal/lifecycle"
 	"github.com/hubmesh/hubmesh/internal/message"
@@ -38,6 +36,8 @@ type ClusterOptions struct {
 	// handed to what carries it there, instead of being refused. Empty by default; a type is never
 	// inferred from an answer (C26).
 	ClientHosted map[string]func(*hub.Delivery)
+	// Watch hears of each claim as it leaves and ends, on the turn: for measurements. nil: nobody does.
+	Watch claim.Observer
 }
 
 // Cluster is the router of a mesh that is one silo of many: it finds the silo that serves an address,
@@ -47,10 +47,12 @@ type Cluster struct {
 	mesh  *hub.Mesh
 	nodes *Router
 	codec *Codec
+	reads reader
 	log   *slog.Logger
 	name  string
 	turn  *turn.Loop
 	silo  *cluster.Silo
+	watch claim.Observer // nil: nobody
 	net   cluster.Network
 
 	self   atomic.Uint64 // the epoch in force, 0 in no view
@@ -88,10 +90,11 @@ var (
 func NewCluster(o ClusterOptions) *Cluster {
 	m := o.Mesh
 	c := &Cluster{mesh: m, nodes: o.Nodes, codec: o.Codec, log: m.Logger(), name: o.Me.Name, turn: turn.New(), sender: rand.Uint64(),
-		lanes: newLanes(), handles: map[string]*claim.Handle{}, parked: map[string][]*arrival{}, timers: map[*time.Timer]struct{}{},
+		watch: o.Watch, lanes: newLanes(), handles: map[string]*claim.Handle{}, parked: map[string][]*arrival{}, timers: map[*time.Timer]struct{}{},
 		unawaited: m.Bounds().Own(budget.Resolve), clientHosted: o.ClientHosted}
 	c.silo = cluster.NewSilo(cluster.Parts{Clock: c.turn, Do: c.turn.Do, Table: o.Table, Host: c, Watch: c, Deliver: c,
 		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: c.log, Me: o.Me, Config: o.Config, Pace: o.Pace, Timing: o.Timing})
+	c.reads.types = o.Codec.types
 	o.Nodes.ended = c.ended
 	return c
 }
@@ -251,23 +254,28 @@ func target(d *hub.Delivery) (key string, isNode bool, err error) {
 
 // Route implements hub.Router: a delivery whose target has no hub here goes on the lane to it.
 func (c *Cluster) Route(d *hub.Delivery) {
-	key, isNode, err := target(d)
-	if err != nil {
-		c.mesh.Refuse(d, &message.Failure{Type: message.NotFound, Target: d.Target().Path(), AnsweredBy: c.name, Reason: message.ReasonNoEntry,
-			Message: fmt.Sprintf("No node found at '%s'", d.Target().Path()), Cause: err})
-		return
+	to := d.Target()
+	ch := (*channel)(nil)
+	if !hosted(to) {
+		ch = c.lanes.find(to.Path()) // a lane that is there has a legal path
 	}
-	for !c.lanes.get(c, key, isNode).submit(d) {
+	for ch == nil || !ch.submit(d) {
+		key, isNode, err := target(d)
+		if err != nil {
+			c.mesh.Refuse(d, &message.Failure{Type: message.NotFound, Target: to.Path(), AnsweredBy: c.name, Reason: message.ReasonNoEntry,
+				Message: fmt.Sprintf("No node found at '%s'", to.Path()), Cause: err})
+			return
+		}
+		ch = c.lanes.get(c, key, isNode)
 	}
 }
 
 // deliverHere posts a delivery that this silo is said to serve to its hub.
-func (c *Cluster) deliverHere(d *hub.Delivery, to wire.Entry) Disposition {
-	key, isNode, _ := target(d)
-	if isNode {
-		return c.nodes.take(key, d)
+func (c *Cluster) deliverHere(ch *channel, d *hub.Delivery) Disposition {
+	if ch.node {
+		return c.nodes.take(ch.key, d)
 	}
-	host := c.mesh.Find(key)
+	host := c.mesh.Find(ch.key)
 	if host == nil {
 		return Denied
 	}
@@ -291,142 +299,9 @@ func unhosted(host *hub.Hub, d *hub.Delivery) *message.Failure {
 		Message: fmt.Sprintf("'%s' hosts no hub at '%s'", host.Path(), d.Target().Path())}
 }
 
-const (
-	hopFloor = 40 * time.Millisecond // what a hop leaves to its caller at least …
-	hopPart  = 5                     // … but at most this part of what remains
-	hopLeast = 5 * time.Millisecond  // with less left for the owner nothing is sent
-)
-
-// hop is what a wait on another silo leaves to its caller, so that the owner's own lapse, with what it
-// knows, is there first: the margin of a nested ask with twice its floor, and never so much that a small
-// budget starves.
-func hop(left time.Duration) time.Duration {
-	return min(left/hopPart, max(budget.Margin(left), hopFloor))
-}
-
-// send sends a delivery to another silo.
-func (c *Cluster) send(ch *channel, to wire.Entry, lane uint64, d *hub.Delivery, done func(Disposition)) {
-	end := func(x Disposition) { ch.later(func() { ch.with(func() { done(x) }) }) }
-	m, ok := c.view.Load().Member(to.Epoch)
-	if !ok {
-		end(Denied)
-		return
-	}
-	body, f := c.pack(d, to, lane)
-	if f != nil {
-		ch.later(func() { c.mesh.Refuse(d, f) })
-		end(Answered)
-		return
-	}
-	class := transport.Write
-	if d.Flags().Has(message.Safe) {
-		class = transport.Read
-	}
-	peer := transport.Peer{Name: m.Name, Epoch: uint64(m.Epoch), Addr: m.Addr}
-	c.count.sent.Add(1)
-	c.net.Call(peer, transport.Request{Kind: uint8(wire.KindDeliver), Class: class, Body: body}, func(a transport.Answer) {
-		x := c.outcome(d, to, m.Name, a)
-		ch.with(func() { done(x) })
-	})
-}
-
-// pack encodes a delivery, or says why it can not travel.
-func (c *Cluster) pack(d *hub.Delivery, to wire.Entry, lane uint64) ([]byte, *message.Failure) {
-	if _, known := c.codec.types[d.TypeName()]; !known && d.Wire() != hub.Failed.Wire() {
-		return nil, c.unreadable(d, fmt.Errorf("messages of type '%s' do not leave their process", d.TypeName()))
-	}
-	payload, err := c.payload(d)
-	if err != nil {
-		return nil, c.unreadable(d, err)
-	}
-	e := envelope{Epoch: uint64(to.Epoch), Lane: lane, Sender: c.sender, To: d.Target().String(), From: d.Sender().String(), Type: d.TypeName(),
-		Request: d.IsRequest(), Identity: d.Identity(), Properties: d.Properties(), Visited: d.Visited(), Payload: payload}
-	b := d.Budget()
-	if left, bounded := b.Remaining(c.mesh.Clock().Now()); bounded {
-		if e.Left = left - hop(left); e.Left < hopLeast {
-			return nil, &message.Failure{Type: message.ShuttingDown, Target: d.Target().Path(), AnsweredBy: c.name, Reason: message.ReasonBudget,
-				Message: fmt.Sprintf("%v are left to ask '%s' on another silo; nothing was sent", left.Round(time.Millisecond), d.Target())}
-		}
-		e.Bound, e.By, e.Depth = b.Bound, b.By, b.Depth
-	}
-	return e.append(make([]byte, 0, 128+len(e.To)+len(e.From)+len(payload))), nil
-}
-
-func (c *Cluster) payload(d *hub.Delivery) ([]byte, error) {
-	if n, ok := d.Message().(*hub.Notice); ok {
-		return c.codec.encodeFailure(n.Failure)
-	}
-	return c.codec.encode(d.Message())
-}
-
 // unreadable is the failure of a message that can not be carried to another silo. It does not carry it.
 func (c *Cluster) unreadable(d *hub.Delivery, err error) *message.Failure {
 	c.log.Error("A message can not be carried to another silo", "address", d.Target().Path(), "operation", d.TypeName(), "delivery_id", d.ID(), "error", err)
 	return &message.Failure{Type: message.Failed, Target: d.Target().Path(), AnsweredBy: c.name, Reason: message.ReasonUnreadable,
 		Message: fmt.Sprintf("'%s' to '%s' can not be carried to another silo: %v", d.TypeName(), d.Target(), err), Cause: err}
-}
-
-// outcome takes the answer of another silo, or what stands for it.
-func (c *Cluster) outcome(d *hub.Delivery, to wire.Entry, name string, a transport.Answer) Disposition {
-	if a.Err != nil {
-		return c.undelivered(d, to, name, a.Err)
-	}
-	if len(a.Body) == 0 {
-		c.mesh.Refuse(d, c.unreadable(d, errEnvelope))
-		return Answered
-	}
-	switch body := a.Body[1:]; a.Body[0] {
-	case replyTaken:
-		return Answered
-	case replyValue:
-		v := d.Wire().NewReply()
-		if err := c.codec.decode(body, v); err != nil {
-			c.mesh.Refuse(d, c.unreadable(d, err))
-		} else {
-			d.Answer(v)
-		}
-		return Answered
-	case replyFailure:
-		f, err := c.codec.decodeFailure(body)
-		if err != nil {
-			f = c.unreadable(d, err)
-		}
-		c.mesh.Refuse(d, f)
-		return Answered
-	case refusedGoing, refusedLane:
-		return Unsent
-	case refusedAbsent, refusedEpoch:
-		c.forget(d, to)
-		return Denied
-	}
-	c.mesh.Refuse(d, c.unreadable(d, errEnvelope))
-	return Answered
-}
-
-func (c *Cluster) forget(d *hub.Delivery, to wire.Entry) {
-	key, _, _ := target(d)
-	c.turn.Do(func() { c.silo.Doubt(key, to) })
-}
-
-// undelivered says what becomes of a message whose silo gave no answer.
-func (c *Cluster) undelivered(d *hub.Delivery, to wire.Entry, name string, err error) Disposition {
-	var unsent *transport.NotSentError
-	var large *transport.TooLargeError
-	switch {
-	case errors.As(err, &large):
-		c.mesh.Refuse(d, c.unreadable(d, large))
-		return Answered
-	case errors.As(err, &unsent) && unsent.Reason == transport.Overloaded:
-		c.refuse(d, cluster.Refusal{Reason: cluster.Overloaded, By: c.name, Detail: "too much waits to be sent to the silo " + name})
-		return Answered
-	case errors.As(err, &unsent):
-		c.forget(d, to)
-		return Unsent
-	}
-	c.forget(d, to)
-	c.count.lost.Add(1)
-	if d.IsRequest() {
-		c.mesh.Refuse(d, lost(c.name, d, err))
-	}
-	return Lost
 }

@@ -1,10 +1,12 @@
 package route
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -19,7 +21,7 @@ import (
 type Codec struct {
 	types  map[string]hub.WireType
 	causes []message.Cause
-	enc    cbor.EncMode
+	enc    cbor.UserBufferEncMode
 	dec    cbor.DecMode
 }
 
@@ -32,7 +34,7 @@ const (
 // NewCodec returns a codec for the given types, the ping of a hub and the notice of a failure included,
 // and for failures whose causes are among those given: the first that is found travels.
 func NewCodec(types []hub.WireType, causes []message.Cause) (*Codec, error) {
-	enc, err := cbor.EncOptions{Sort: cbor.SortNone, Time: cbor.TimeRFC3339Nano, TimeTag: cbor.EncTagNone}.EncMode()
+	enc, err := cbor.EncOptions{Sort: cbor.SortNone, Time: cbor.TimeRFC3339Nano, TimeTag: cbor.EncTagNone}.UserBufferEncMode()
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +72,27 @@ type wireFailure struct {
 	Cause          cbor.RawMessage `cbor:"13,keyasint,omitempty"`
 }
 
-func (c *Codec) encode(v any) ([]byte, error) { return c.enc.Marshal(v) }
+// maxScratch is the largest buffer that is kept for the next message.
+const maxScratch = 64 << 10
+
+// scratch holds buffers in which messages are put together. They hold nothing between two uses.
+var scratch = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// encode returns what head adds, followed by an encoded value.
+func (c *Codec) encode(head func([]byte) []byte, v any) ([]byte, error) {
+	buf := scratch.Get().(*bytes.Buffer)
+	buf.Reset()
+	buf.Write(head(buf.AvailableBuffer()))
+	err := c.enc.MarshalToBuffer(v, buf)
+	var b []byte
+	if err == nil {
+		b = bytes.Clone(buf.Bytes())
+	}
+	if buf.Cap() <= maxScratch {
+		scratch.Put(buf)
+	}
+	return b, err
+}
 
 func (c *Codec) decode(b []byte, into any) error {
 	if into == nil {

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/address"
 	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/hub"
 	"github.com/hubmesh/hubmesh/internal/message"
 )
 
@@ -80,13 +82,13 @@ func (e *envelope) flags() byte {
 func (e *envelope) append(b []byte) []byte {
 	b = append(b, e.flags())
 	b = binary.BigEndian.AppendUint64(b, e.Epoch)
+	b = binary.BigEndian.AppendUint64(b, e.Lane)
+	b = binary.BigEndian.AppendUint64(b, uint64(max(e.Left, 0)))
 	b = binary.BigEndian.AppendUint64(b, e.Sender)
-	b = binary.AppendUvarint(b, e.Lane)
+	b = append(b, byte(e.Bound), byte(e.By), e.Depth)
 	b = appendText(b, e.To)
 	b = appendText(b, e.From)
 	b = appendText(b, e.Type)
-	b = binary.AppendUvarint(b, uint64(max(e.Left, 0)))
-	b = append(b, byte(e.Bound), byte(e.By), e.Depth)
 	if e.Identity != nil {
 		b = appendIdentity(b, e.Identity)
 	}
@@ -100,6 +102,13 @@ func (e *envelope) append(b []byte) []byte {
 		b = appendTexts(b, e.Visited)
 	}
 	return append(b, e.Payload...)
+}
+
+// seal writes what is known only when an envelope leaves into its bytes.
+func seal(b []byte, epoch, lane uint64, left time.Duration) {
+	binary.BigEndian.PutUint64(b[1:], epoch)
+	binary.BigEndian.PutUint64(b[9:], lane)
+	binary.BigEndian.PutUint64(b[17:], uint64(max(left, 0)))
 }
 
 func appendTexts(b []byte, list []string) []byte {
@@ -116,7 +125,10 @@ const (
 	isHub
 )
 
+// appendIdentity adds an identity behind its length, so that one that is known is not read again.
 func appendIdentity(b []byte, id *message.Identity) []byte {
+	at := len(b)
+	b = binary.BigEndian.AppendUint32(b, 0)
 	var f byte
 	if id.Token {
 		f |= isToken
@@ -131,7 +143,9 @@ func appendIdentity(b []byte, id *message.Identity) []byte {
 	for _, s := range []string{id.Subject, id.Name, id.Email, id.TimeZone, id.Locale, id.ImpersonatedBy} {
 		b = appendText(b, s)
 	}
-	return appendTexts(b, id.Roles)
+	b = appendTexts(b, id.Roles)
+	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	return b
 }
 
 // cursor takes an envelope apart. After the first fault everything reads as zero.
@@ -174,15 +188,24 @@ func (c *cursor) uint() uint64 {
 	return v
 }
 
-func (c *cursor) text() string {
-	n := c.uint()
+// bytes takes a text without copying it.
+func (c *cursor) bytes(n uint64) []byte {
 	if n > uint64(len(c.b)) {
 		c.fail()
-		return ""
+		return nil
 	}
-	s := string(c.b[:n])
+	b := c.b[:n]
 	c.b = c.b[n:]
-	return s
+	return b
+}
+
+func (c *cursor) text() string { return string(c.bytes(c.uint())) }
+
+func (c *cursor) half() uint64 {
+	if b := c.bytes(4); b != nil {
+		return uint64(binary.BigEndian.Uint32(b))
+	}
+	return 0
 }
 
 func (c *cursor) texts() []string {
@@ -200,13 +223,33 @@ func (c *cursor) texts() []string {
 
 // decodeEnvelope reads an envelope; its payload stays a part of b.
 func decodeEnvelope(b []byte) (*envelope, error) {
-	c := &cursor{b: b}
+	e := &envelope{}
+	return e, new(reader).read(b, e)
+}
+
+// reader reads envelopes. What most of them repeat it does not make anew: names of known types, and the
+// identity of the one before. It is safe for concurrent use.
+type reader struct {
+	types map[string]hub.WireType
+	last  atomic.Pointer[knownIdentity]
+}
+
+type knownIdentity struct {
+	text string // as it travels
+	id   *message.Identity
+}
+
+// read fills an empty envelope. Its payload stays a part of b.
+func (r *reader) read(b []byte, e *envelope) error {
+	c := cursor{b: b}
 	flags := c.byte()
-	e := &envelope{Request: flags&isRequest != 0, Epoch: c.word(), Sender: c.word(), Lane: c.uint(), To: c.text(), From: c.text(), Type: c.text()}
-	e.Left = time.Duration(c.uint())
+	e.Request = flags&isRequest != 0
+	e.Epoch, e.Lane, e.Left, e.Sender = c.word(), c.word(), time.Duration(c.word()), c.word()
 	e.Bound, e.By, e.Depth = budget.Bound(c.byte()), budget.Bound(c.byte()), c.byte()
+	e.To, e.From = c.text(), c.text()
+	e.Type = r.typeName(c.bytes(c.uint()))
 	if flags&hasIdentity != 0 {
-		e.Identity = c.identity()
+		e.Identity = r.identity(&c)
 	}
 	if flags&hasProperties != 0 {
 		n := c.uint()
@@ -224,10 +267,32 @@ func decodeEnvelope(b []byte) (*envelope, error) {
 		e.Visited = c.texts()
 	}
 	if c.bad || e.Left < 0 || flags >= isRequest<<1 {
-		return nil, errEnvelope
+		return errEnvelope
 	}
 	e.Payload = c.b
-	return e, nil
+	return nil
+}
+
+func (r *reader) typeName(b []byte) string {
+	if t, known := r.types[string(b)]; known {
+		return t.Name()
+	}
+	return string(b)
+}
+
+func (r *reader) identity(c *cursor) *message.Identity {
+	text := c.bytes(c.half())
+	if last := r.last.Load(); last != nil && last.text == string(text) {
+		return last.id
+	}
+	in := cursor{b: text}
+	id := in.identity()
+	if in.bad || len(in.b) > 0 {
+		c.fail()
+		return nil
+	}
+	r.last.Store(&knownIdentity{string(text), id})
+	return id
 }
 
 func (c *cursor) identity() *message.Identity {

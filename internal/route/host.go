@@ -161,13 +161,25 @@ func (c *Cluster) Describe(addr string) json.RawMessage {
 func (c *Cluster) InFlight(path string) (time.Duration, bool) { return c.nodes.InFlight(path) }
 
 // Claiming implements claim.Observer.
-func (c *Cluster) Claiming(string, uint64, uint32, membership.Member, bool) {}
+func (c *Cluster) Claiming(addr string, reg uint64, round uint32, owner membership.Member, again bool) {
+	if c.watch != nil {
+		c.watch.Claiming(addr, reg, round, owner, again)
+	}
+}
 
 // Settled implements claim.Observer.
-func (c *Cluster) Settled(string, uint64, uint32, bool) {}
+func (c *Cluster) Settled(addr string, reg uint64, round uint32, landed bool) {
+	if c.watch != nil {
+		c.watch.Settled(addr, reg, round, landed)
+	}
+}
 
 // Detaching implements claim.Observer.
-func (c *Cluster) Detaching(string, uint64) {}
+func (c *Cluster) Detaching(addr string, reg uint64) {
+	if c.watch != nil {
+		c.watch.Detaching(addr, reg)
+	}
+}
 
 // Landed implements claim.Observer (C32, C33).
 func (c *Cluster) Landed(addr string, reg uint64, owner membership.Member, after time.Duration, late bool) {

@@ -20,14 +20,14 @@ type wagon struct {
 
 	asked  []cluster.Question
 	answer func(cluster.Resolution) // the open resolution; nil: none
-	sent   []parcel
+	sent   []letter
 	number uint64
 	over   map[int]bool
 	gone   map[membership.Epoch]bool
 	ends   []string // what messages were told without having been executed
 }
 
-type parcel struct {
+type letter struct {
 	m    int
 	to   wire.Entry
 	lane uint64
@@ -51,7 +51,7 @@ func (w *wagon) Resolve(q cluster.Question, done func(cluster.Resolution)) {
 }
 
 func (w *wagon) Send(to wire.Entry, lane uint64, m int, done func(Disposition)) {
-	w.sent = append(w.sent, parcel{m, to, lane, done})
+	w.sent = append(w.sent, letter{m, to, lane, done})
 }
 
 func (w *wagon) Lose(m int) { w.ends = append(w.ends, fmt.Sprintf("%d lost", m)) }
@@ -83,13 +83,13 @@ func (w *wagon) refused(reason cluster.Reason) {
 }
 
 // take returns the messages that were sent since the last call.
-func (w *wagon) take() []parcel {
+func (w *wagon) take() []letter {
 	p := w.sent
 	w.sent = nil
 	return p
 }
 
-func numbers(ps []parcel) []int {
+func numbers(ps []letter) []int {
 	var out []int
 	for _, p := range ps {
 		out = append(out, p.m)
@@ -97,7 +97,7 @@ func numbers(ps []parcel) []int {
 	return out
 }
 
-func (w *wagon) mustSend(lane uint64, want ...int) []parcel {
+func (w *wagon) mustSend(lane uint64, want ...int) []letter {
 	w.t.Helper()
 	ps := w.take()
 	if !slices.Equal(numbers(ps), want) {

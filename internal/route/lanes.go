@@ -3,6 +3,7 @@ package route
 import (
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/cluster"
@@ -32,11 +33,13 @@ type laneShard struct {
 // cluster is entered with no channel locked; a channel may be locked on the turn.
 type channel struct {
 	mu     sync.Mutex
-	lane   *Lane[*hub.Delivery]
+	lane   *Lane[*parcel]
 	c      *Cluster
 	key    string
-	closed bool     // forgotten: whoever holds it looks again
-	after  []func() // to be done without the lock
+	node   bool        // key is a node path
+	away   atomic.Bool // what was sent last went to another silo
+	closed bool        // forgotten: whoever holds it looks again
+	after  []func()    // to be done without the lock
 }
 
 func newLanes() *lanes {
@@ -60,8 +63,8 @@ func (l *lanes) get(c *Cluster, key string, node bool) *channel {
 		if len(s.at) >= maxIdleLanes {
 			s.forget()
 		}
-		ch = &channel{c: c, key: key}
-		ch.lane = NewLane[*hub.Delivery](ch, key, node)
+		ch = &channel{c: c, key: key, node: node}
+		ch.lane = NewLane[*parcel](ch, key, node)
 		s.at[key] = ch
 	}
 	s.mu.Unlock()
@@ -91,12 +94,16 @@ func (l *lanes) find(key string) *channel {
 
 // submit sends a delivery on the channel; false where the channel has been forgotten.
 func (ch *channel) submit(d *hub.Delivery) bool {
+	p := &parcel{d: d, ch: ch}
+	if ch.away.Load() {
+		p.body, _ = ch.c.pack(d) // what can not travel is told when it is to leave
+	}
 	ch.mu.Lock()
 	if ch.closed {
 		ch.mu.Unlock()
 		return false
 	}
-	ch.lane.Submit(d)
+	ch.lane.Submit(p)
 	ch.unlock()
 	return true
 }
@@ -132,7 +139,7 @@ func (ch *channel) onTurn(f func()) {
 
 func (ch *channel) later(f func()) { ch.after = append(ch.after, f) }
 
-var _ Carrier[*hub.Delivery] = (*channel)(nil)
+var _ Carrier[*parcel] = (*channel)(nil)
 
 // Now implements [Carrier] on the mesh's clock.
 func (ch *channel) Now() time.Duration { return time.Duration(ch.c.mesh.Clock().Now()) }
@@ -154,31 +161,39 @@ func (ch *channel) Resolve(q cluster.Question, done func(cluster.Resolution)) {
 }
 
 // Send implements [Carrier].
-func (ch *channel) Send(to wire.Entry, lane uint64, d *hub.Delivery, done func(Disposition)) {
-	if uint64(to.Epoch) == ch.c.self.Load() {
-		end := ch.c.deliverHere(d, to)
-		ch.later(func() { ch.with(func() { done(end) }) })
+func (ch *channel) Send(to wire.Entry, lane uint64, p *parcel, done func(Disposition)) {
+	here := uint64(to.Epoch) == ch.c.self.Load()
+	if ch.away.Load() == here {
+		ch.away.Store(!here)
+	}
+	if here {
+		ch.end(done, ch.c.deliverHere(ch, p.d))
 		return
 	}
-	ch.c.send(ch, to, lane, d, done)
+	p.leave(to, lane, done)
+}
+
+// end tells the lane the end of a message once it is not locked.
+func (ch *channel) end(done func(Disposition), x Disposition) {
+	ch.later(func() { ch.with(func() { done(x) }) })
 }
 
 // Lose implements [Carrier].
-func (ch *channel) Lose(d *hub.Delivery) {
-	ch.later(func() { ch.c.mesh.Refuse(d, lost(ch.c.name, d, errPost)) })
+func (ch *channel) Lose(p *parcel) {
+	ch.later(func() { ch.c.mesh.Refuse(p.d, lost(ch.c.name, p.d, errPost)) })
 }
 
 // Refuse implements [Carrier].
-func (ch *channel) Refuse(d *hub.Delivery, r cluster.Refusal) {
-	ch.later(func() { ch.c.refuse(d, r) })
+func (ch *channel) Refuse(p *parcel, r cluster.Refusal) {
+	ch.later(func() { ch.c.refuse(p.d, r) })
 }
 
 // Over implements [Carrier].
-func (ch *channel) Over(d *hub.Delivery) bool { return d.IsRequest() && !d.Awaited() }
+func (ch *channel) Over(p *parcel) bool { return p.d.IsRequest() && !p.d.Awaited() }
 
 // Until implements [Carrier].
-func (ch *channel) Until(d *hub.Delivery) time.Duration {
-	if at := d.Budget().Deadline; at != 0 {
+func (ch *channel) Until(p *parcel) time.Duration {
+	if at := p.d.Budget().Deadline; at != 0 {
 		return time.Duration(at)
 	}
 	return ch.Now() + ch.c.unawaited

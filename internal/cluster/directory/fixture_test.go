@@ -40,6 +40,7 @@ func newFixture(t *testing.T, change ...func(*directory.Config)) *fixture {
 	f := &fixture{t: t, clock: &clustertest.Clock{}}
 	f.peers = clustertest.NewPeers(t, f.clock)
 	cfg := directory.Defaults()
+	cfg.LocateGather = ms
 	cfg.Slots = slots
 	for _, ch := range change {
 		ch(&cfg)

@@ -21,7 +21,7 @@ type Config struct {
 	Slots        int
 	RequestBound time.Duration // one hand-over, slot query or question to an incumbent
 	LocateBound  time.Duration // one member's answer to a locate
-	LocateGather time.Duration // how long questions to one member are gathered before they are sent
+	LocateGather time.Duration // how long questions to one member are gathered while none is under way; those behind one gather anyway
 	LocateQueue  int           // questions that wait for one member; more are answered "busy"
 	LocateFrame  int           // questions in one frame
 	UnsureAfter  time.Duration // when an unsettled slot grants although a member is missing; 0 is never
@@ -36,7 +36,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		Slots: DefaultSlots, RequestBound: time.Second, LocateBound: 600 * time.Millisecond,
-		LocateGather: time.Millisecond, LocateQueue: 4096, LocateFrame: 1024, UnsureAfter: 2 * time.Second,
+		LocateQueue: 4096, LocateFrame: 1024, UnsureAfter: 2 * time.Second,
 		QueryAfter: 30 * time.Millisecond, QueryEvery: 300 * time.Millisecond,
 		TombstoneFor: 10 * time.Minute, GuardFor: 30 * time.Second, Guards: 65_536,
 	}
