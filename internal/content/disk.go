@@ -47,6 +47,9 @@ func collectionDir(owner node.Path, collection string) (string, error) {
 	if err := checkName(collection); err != nil {
 		return "", err
 	}
+	if len("~"+collection) == hashedName && collection[0] == 'h' && isHex(collection[1:]) {
+		return "", errBadName // the folder of a long segment lies there
+	}
 	var parts []string
 	for seg := range owner.Segments() {
 		if len(seg) > maxName-55 {
@@ -56,6 +59,11 @@ func collectionDir(owner node.Path, collection string) (string, error) {
 		parts = append(parts, seg)
 	}
 	return path.Join(append(parts, "~"+collection)...), nil
+}
+
+func isHex(text string) bool {
+	_, err := hex.DecodeString(text)
+	return err == nil
 }
 
 func checkName(seg string) error {

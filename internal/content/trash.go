@@ -263,8 +263,8 @@ func (s *Service) Start(ctx context.Context, rows Rows) error {
 	return nil
 }
 
-// sweep discards the collections below a folder whose node does not exist. Where that can not be told
-// for certain, they stay.
+// sweep discards the collections below a folder whose node was deleted. Where that can not be told for
+// certain, they stay.
 func (t *trash) sweep(rows Rows, dir string) {
 	list, err := t.s.entries(dir)
 	if err != nil {
@@ -293,7 +293,10 @@ func (t *trash) sweep(rows Rows, dir string) {
 	}
 	f := t.begin(store.Created, at)
 	defer t.done(f)
-	if _, err := rows.Read(t.stop, at); !errors.As(err, new(*store.NotFoundError)) {
+	// Only a tombstone says that there was such a node and that it was deleted. A database that is new,
+	// lost, or restored from before the node was made says nothing about its files.
+	var missing *store.NotFoundError
+	if _, err := rows.Read(t.stop, at); !errors.As(err, &missing) || missing.LastVersion == 0 {
 		return
 	}
 	t.mu.Lock()
@@ -301,7 +304,7 @@ func (t *trash) sweep(rows Rows, dir string) {
 	if f.overtaken || t.closed {
 		return
 	}
-	t.s.log.Warn("files of a node that does not exist are removed", "address", string(at))
+	t.s.log.Warn("files of a node that was deleted are removed", "address", string(at))
 	for _, place := range own {
 		t.discard(place)
 	}

@@ -178,11 +178,15 @@ func (m *meanwhile) Read(b []byte) (int, error) {
 
 // fault 43
 // What an end of the process leaves is gone after the next start: an unfinished upload, what was in the
-// trash, and the files of a node that does not exist. A node that exists below one that does not keeps its.
+// trash, and the files of a node that was deleted. Where no tombstone says so they stay.
 func TestWhatAnEndOfTheProcessLeavesIsGoneAfterTheNextStart(t *testing.T) {
 	r := newRig(t, nil)
 	r.create("acme/missing/there")
 	r.put("acme/missing/there", "content", "x.txt", "kept")
+	r.create("acme/gone")
+	if _, err := r.nodes.Delete(r.admin, "acme/gone", true, nodehub.Condition{}); err != nil {
+		t.Fatal(err)
+	}
 	r.again(func(root string) {
 		for _, file := range []string{uploadsDir + "/x", trashDir + "/y/z/x", "acme/gone/~content/x.txt", "acme/gone/~media/x.txt", "acme/missing/~content/x.txt", "nowhere/~content/x"} {
 			if err := os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o750); err != nil {
@@ -193,7 +197,8 @@ func TestWhatAnEndOfTheProcessLeavesIsGoneAfterTheNextStart(t *testing.T) {
 			}
 		}
 	})
-	want := "acme/~content/doc/page.svg acme/~content/hello.txt acme/~content/missing/there/x.txt"
+	// Nothing says that there ever was a node at the last two: a database that was lost would say the same.
+	want := "acme/missing/~content/x.txt acme/~content/doc/page.svg acme/~content/hello.txt acme/~content/missing/there/x.txt nowhere/~content/x"
 	if got := strings.Join(r.stored("."), " "); got != want {
 		t.Fatalf("%s, want %s", got, want)
 	}
@@ -241,5 +246,22 @@ func TestAChangedFileOfTheSameSizeAndAnOlderTimeIsCopied(t *testing.T) {
 	src := fstest.MapFS{"f.txt": {Data: []byte("x")}}
 	if _, _, err := r.content.CopyIn(r.admin, "acme", "content", "", src, nil); err == nil {
 		t.Fatal("copied to a node that is not there")
+	}
+}
+
+// edge §2.2
+// The folder of a long path segment is nobody's collection: no collection can be configured onto it.
+func TestNoCollectionLiesWhereALongSegmentDoes(t *testing.T) {
+	long := node.Path("acme/" + strings.Repeat("s", 210))
+	at, err := collectionDir(long, "content")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := strings.Split(at, "/")[1]
+	if _, err := diskPath("acme", strings.TrimPrefix(folder, "~"), "~content", "x.txt"); err == nil {
+		t.Fatalf("a collection lies at %s", folder)
+	}
+	if _, err := diskPath("acme", "h"+strings.Repeat("z", 64), "", "x.txt"); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -277,7 +277,7 @@ func (c *Cluster) deliverHere(ch *channel, d *hub.Delivery) Disposition {
 	}
 	host := c.mesh.Find(ch.key)
 	if host == nil {
-		return Denied
+		return Missing
 	}
 	h := c.mesh.Local(d.Target())
 	if h == nil {

@@ -16,10 +16,14 @@ const (
 	// Answered: its target has answered it, or an end was put to it that is final.
 	Answered Disposition = iota
 	// Denied: the incarnation it was sent to says that it does not serve the address, or is another
-	// incarnation. Nothing was executed.
+	// incarnation. Nothing was executed, and nothing that follows it on its lane is.
 	Denied
-	// Unsent: it has not left this process, or was refused without a word about who serves the address.
+	// Deferred: it was refused without a word about who serves the address, and so is what follows it.
+	Deferred
+	// Unsent: it has not left this process. What follows it on its lane may have.
 	Unsent
+	// Missing: this process was to serve the address and does not. What follows it may have been taken.
+	Missing
 	// Lost: it left, and no answer will come. It may have been executed, so it is never sent again.
 	Lost
 )
@@ -86,12 +90,15 @@ type Lane[T any] struct {
 	target  wire.Entry
 	stale   *wire.Entry
 	tries   int // drains since something was answered
+	// done is the greatest sequence number of a message that was executed or may have been.
+	done uint64
 }
 
 type entry[T any] struct {
 	m        T
 	seq      uint64
 	refusals int
+	unfenced bool // nobody has fenced what follows it
 }
 
 // NewLane returns the lane to an address; node says that it is a node path.
@@ -199,16 +206,19 @@ func (l *Lane[T]) returned(e entry[T], to wire.Entry, d Disposition) {
 	switch d {
 	case Answered:
 		l.tries = 0
+		l.done = max(l.done, e.seq)
 	case Lost:
 		l.drain()
+		l.done = max(l.done, e.seq)
 		if !l.carrier.Over(e.m) {
 			l.carrier.Lose(e.m)
 		}
-	case Denied, Unsent:
+	case Denied, Deferred, Unsent, Missing:
 		l.drain()
-		if d == Denied {
+		if d == Denied || d == Missing {
 			l.stale = &to
 		}
+		e.unfenced = d == Unsent || d == Missing
 		if e.refusals++; e.refusals <= maxRefusals {
 			l.refused = append(l.refused, e)
 		} else if !l.carrier.Over(e.m) {
@@ -226,8 +236,16 @@ func (l *Lane[T]) drain() {
 	}
 }
 
-// drained puts the refused messages back in their order and begins anew after a pause.
+// drained puts the refused messages back in their order and begins anew after a pause. One that nobody has
+// fenced, and behind which another was executed, has lost its place: it is answered instead.
 func (l *Lane[T]) drained() {
+	l.refused = slices.DeleteFunc(l.refused, func(e entry[T]) bool {
+		late := e.unfenced && e.seq < l.done
+		if late && !l.carrier.Over(e.m) {
+			l.carrier.Refuse(e.m, cluster.Refusal{Reason: cluster.Unknown, Detail: "it was not sent when its turn came, and a later message was"})
+		}
+		return late
+	})
 	slices.SortFunc(l.refused, func(a, b entry[T]) int { return int(int64(a.seq) - int64(b.seq)) })
 	l.queue = append(l.refused, l.queue...)
 	l.refused = nil

@@ -222,7 +222,7 @@ func TestALostMessageIsAnsweredAsLostAndNeverRepeated(t *testing.T) {
 	}
 	ps := w.mustSend(1, 2, 3, 4)
 	ps[0].done(Lost)
-	ps[1].done(Unsent)
+	ps[1].done(Deferred)
 	ps[2].done(Lost)
 	w.mustEnd("2 lost", "4 lost")
 	w.clock.Run(time.Second)
@@ -400,4 +400,20 @@ func TestAMessageSubmittedWhileTheLaneDrainsWaitsBehindTheRefused(t *testing.T) 
 	w.clock.Run(2 * time.Millisecond)
 	w.resolved(to(3, 1))
 	w.mustSend(2, 2, 3, 4, 5, 6)
+}
+
+// C30, protocol §6: seed 1074 of the simulation
+func TestAMessageThatWasNotSentIsAnsweredWhereALaterOneWasTaken(t *testing.T) {
+	for end, again := range map[Disposition]bool{Unsent: false, Missing: false, Deferred: true, Denied: true} {
+		w := opened(t)
+		w.lane.Submit(5)
+		w.lane.Submit(6)
+		ps := w.mustSend(1, 5, 6)
+		ps[0].done(end)
+		ps[1].done(Answered)
+		w.clock.Run(time.Second)
+		if got := !slices.Contains(w.ends, "5 unknown"); got != again {
+			t.Errorf("disposition %d: ended %q", end, w.ends)
+		}
+	}
 }

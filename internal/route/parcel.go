@@ -46,7 +46,7 @@ func (p *parcel) leave(to wire.Entry, lane uint64, done func(Disposition)) {
 	c := p.ch.c
 	m, ok := c.view.Load().Member(to.Epoch)
 	if !ok {
-		p.ch.end(done, Denied)
+		p.ch.end(done, Unsent)
 		return
 	}
 	p.to, p.name, p.done = to, m.Name, done
@@ -146,7 +146,7 @@ func (p *parcel) outcome(a transport.Answer) Disposition {
 		c.mesh.Refuse(d, f)
 		return Answered
 	case refusedGoing, refusedLane:
-		return Unsent
+		return Deferred
 	case refusedAbsent, refusedEpoch:
 		p.forget()
 		return Denied

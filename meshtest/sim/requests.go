@@ -124,7 +124,7 @@ func (c carrier) Send(to wire.Entry, lane uint64, r *request, done func(route.Di
 	}
 	m, ok := p.silo.View().Member(to.Epoch)
 	if !ok {
-		w.after(0, p, func() { done(route.Denied) })
+		w.after(0, p, func() { done(route.Unsent) })
 		return
 	}
 	class := transport.Read
@@ -159,7 +159,7 @@ func (c carrier) answered(r *request, to wire.Entry, a byte, done func(route.Dis
 	case answerExpired:
 		r.finish(endExpired)
 	case answerOldLane, answerStopping:
-		done(route.Unsent)
+		done(route.Deferred)
 		return
 	default:
 		c.p.silo.Doubt(r.addr, to)

@@ -31,7 +31,7 @@ var mutants = []mutant{
 		{grantFile, "return r != nil && r.state == claiming", "return r != nil && false"},
 	}},
 	{"suspicion-is-stale-report", "suspicion counts as stale report", []edit{
-		{laneFile, "		if d == Denied {\n", "		if d != Answered {\n"},
+		{laneFile, "		if d == Denied || d == Missing {\n", "		if d != Answered {\n"},
 	}},
 	{"unsettled-is-settled", "unsettled treated as settled", []edit{
 		{claimsFile, "	if s.settled {\n		done(o.install(s, addr, e))", "	if true {\n		done(o.install(s, addr, e))"},
@@ -67,7 +67,7 @@ var mutants = []mutant{
 		{fenceFile, "	if lane <= n {", "	if lane <= n && lane == 0 {"},
 	}},
 	{"repeat-after-loss", "repeat after a lost connection", []edit{
-		{laneFile, "	case Lost:\n		l.drain()\n		if !l.carrier.Over(e.m) {\n			l.carrier.Lose(e.m)\n		}\n	case Denied, Unsent:", "	case Lost, Denied, Unsent:"},
+		{laneFile, "	case Lost:\n		l.drain()\n		l.done = max(l.done, e.seq)\n		if !l.carrier.Over(e.m) {\n			l.carrier.Lose(e.m)\n		}\n	case Denied, Deferred, Unsent, Missing:", "	case Lost, Denied, Deferred, Unsent, Missing:"},
 	}},
 	{"no-claim-retry", "no claim retry", []edit{
 		{batchFile, "	if len(again) == 0 && !unmarked {", "	if true {"},
