@@ -70,10 +70,11 @@ func (a *arrival) open() *message.Failure {
 	if e.Request {
 		f.Answer = a.answer
 	}
-	a.d = c.mesh.Receive(f)
+	// Only what has a target is received: a request that is has its one answer from then on.
 	if err = a.find(to); err != nil {
 		return &message.Failure{Type: message.NotFound, Target: to.Path(), AnsweredBy: c.name, Reason: message.ReasonNoEntry, Message: err.Error()}
 	}
+	a.d = c.mesh.Receive(f)
 	return nil
 }
 
@@ -85,7 +86,7 @@ func (a *arrival) find(to address.Address) (err error) {
 			return nil
 		}
 	}
-	if a.key, a.node, err = target(a.d); err == nil {
+	if a.key, a.node, err = target(to); err == nil {
 		a.host = a.c.mesh.Find(a.key)
 	}
 	return err

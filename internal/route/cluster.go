@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hubmesh/hubmesh/internal/address"
 	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/cluster"
 	"github.com/hubmesh/hubmesh/internal/cluster/claim"
@@ -240,8 +241,7 @@ func (c *Cluster) after(d time.Duration, f func()) {
 }
 
 // target is the address that names the silo: the outermost host of a hosted hub.
-func target(d *hub.Delivery) (key string, isNode bool, err error) {
-	to := d.Target()
+func target(to address.Address) (key string, isNode bool, err error) {
 	for host, hosted := to.Host(); hosted; host, hosted = to.Host() {
 		to = host
 	}
@@ -260,7 +260,7 @@ func (c *Cluster) Route(d *hub.Delivery) {
 		ch = c.lanes.find(to.Path()) // a lane that is there has a legal path
 	}
 	for ch == nil || !ch.submit(d) {
-		key, isNode, err := target(d)
+		key, isNode, err := target(to)
 		if err != nil {
 			c.mesh.Refuse(d, &message.Failure{Type: message.NotFound, Target: to.Path(), AnsweredBy: c.name, Reason: message.ReasonNoEntry,
 				Message: fmt.Sprintf("No node found at '%s'", to.Path()), Cause: err})

@@ -165,20 +165,16 @@ func (w *world) load() {
 	for t := w.now; t < loadEnd; t += between(r, 20*time.Millisecond, 200*time.Millisecond) {
 		w.at(t, nil, func() {
 			p, n := w.pick(), r.Uint32()
-			if hubs := p.sortedNodesIf(); p.acts() && len(hubs) > 0 {
+			if !p.acts() {
+				return
+			}
+			if hubs := p.sortedNodes(); len(hubs) > 0 {
 				if h := hubs[int(n)%len(hubs)]; h.state == active {
 					h.stop() // idle
 				}
 			}
 		})
 	}
-}
-
-func (p *process) sortedNodesIf() []*nodeHub {
-	if p == nil {
-		return nil
-	}
-	return p.sortedNodes()
 }
 
 // roam closes a circuit at one silo, or opens it at another.
