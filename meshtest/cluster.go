@@ -16,6 +16,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
 	"github.com/hubmesh/hubmesh/internal/cluster/transport"
 	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/mirror"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/nodehub"
 	"github.com/hubmesh/hubmesh/internal/route"
@@ -64,6 +65,7 @@ type Silo struct {
 	Router  *route.Cluster
 	Service *nodehub.Service
 	Nodes   *nodehub.Client
+	Mirrors *mirror.Hub
 	Net     *transport.Memory
 
 	c       *Cluster
@@ -122,6 +124,7 @@ func (c *Cluster) Add(name string) *Silo {
 		c.t.Fatal(err)
 	}
 	s.Nodes = s.Service.Client()
+	s.Mirrors = mirror.New(s.Nodes)
 	codec, err := route.NewCodec(append(nodehub.Wire(), c.opts.Types...), nodehub.Causes())
 	if err != nil {
 		c.t.Fatal(err)
@@ -139,6 +142,7 @@ func (c *Cluster) Add(name string) *Silo {
 	s.stop = append(s.stop, c.Store.Subscribe(func(ch store.Change) {
 		nodes.Changed(ch.Path)
 		s.Service.Changed(ch)
+		s.Mirrors.Changed(ch)
 	}))
 	s.Net = c.Network.Join(transport.Peer{Name: name, Addr: name + ":1"}, s.Router.Handler())
 	s.Router.Start(s.Net)
@@ -246,6 +250,7 @@ func (s *Silo) end() {
 		return
 	}
 	s.c.Table.drop(s.table)
+	s.Mirrors.Close()
 	s.Router.Stop()
 	_ = s.Mesh.Close(context.Background()) // a crashed silo's hubs may be in the middle of anything
 	s.commits.Close()

@@ -55,20 +55,41 @@ func runStorm(t *testing.T, seed uint64) {
 	defer s.c.close()
 	s.c.create(t, append([]string{"acme"}, stormNodes...)...)
 	ctx, stop := context.WithCancel(message.WithIdentity(t.Context(), message.SystemIdentity()))
+	defer stop()
 	var load sync.WaitGroup
+	busy, loading := context.WithCancel(ctx)
 	for i := range 6 {
 		own := rand.New(rand.NewPCG(seed, uint64(100+i)))
-		load.Go(func() { s.load(ctx, own) })
+		load.Go(func() { s.load(busy, own) })
+	}
+	var views sync.WaitGroup
+	looking, look := context.WithCancel(ctx)
+	viewers := make([]*viewer, 4)
+	for i := range viewers {
+		own := rand.New(rand.NewPCG(seed, uint64(200+i)))
+		v := &viewer{path: node.Path(stormNodes[own.IntN(len(stormNodes))]), pick: func() *Silo { return s.pick(own) }}
+		viewers[i] = v
+		views.Go(func() { v.run(looking) })
 	}
 	for range 3 + r.IntN(5) {
 		<-time.After(time.Duration(200+r.IntN(1500)) * time.Millisecond)
 		s.strike(ctx, r)
 	}
 	<-time.After(2 * time.Second)
-	stop()
+	loading()
 	load.Wait()
 	s.c.Table.SetAway(false)
 	s.c.WaitJoined()
+	for _, v := range viewers {
+		stored, err := s.c.Store.Read(ctx, v.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.at(s.c, stored.Version)
+		defer v.check(t, stored)
+	}
+	look()
+	views.Wait()
 	s.check()
 }
 

@@ -2,16 +2,25 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/query"
 	"github.com/hubmesh/hubmesh/internal/store"
 )
 
-// quiet is the least time between two replacements of one listing or result.
-const quiet = 50 * time.Millisecond
+const (
+	// quiet is the least time between two replacements of one listing or result.
+	quiet = 50 * time.Millisecond
+	// rideMin and rideMax bound the pause before an owner that gave no answer is asked again.
+	rideMin = 100 * time.Millisecond
+	rideMax = 5 * time.Second
+)
 
 // live is what listings and results share: a mark that something may have changed, a wake-up, and a
 // pace.
@@ -20,6 +29,10 @@ type live struct {
 	mu   sync.Mutex
 	over bool
 	last time.Time // of the last replacement
+	// opened is set by the first replacement. Until then a read fails as it would for anybody; after it
+	// the watch rides out an owner that is not there for the moment: it was never the owner's to end.
+	opened bool
+	lapses int // in a row
 }
 
 func newLive() live { return live{wake: make(chan struct{}, 1)} }
@@ -69,6 +82,38 @@ func (l *live) wait(ctx context.Context) error {
 	return nil
 }
 
+// ride takes the outcome of a read and tells whether to read again: after a pause, or sooner when
+// something changes.
+func (l *live) ride(ctx context.Context, err error) bool {
+	switch {
+	case err == nil:
+		l.opened, l.lapses = true, 0
+		return false
+	case !l.opened || ctx.Err() != nil || !noVerdict(err):
+		return false
+	}
+	rest(ctx, l.wake, min(rideMin<<min(l.lapses, 10), rideMax))
+	l.lapses++
+	l.mark()
+	return true
+}
+
+// rest waits for a pause to pass, or less: until a wake-up, which it takes, or the end of ctx.
+func rest(ctx context.Context, wake <-chan struct{}, pause time.Duration) {
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-wake:
+	case <-ctx.Done():
+	}
+}
+
+// noVerdict tells whether a failed read says nothing about what was asked for: ask again (C28).
+func noVerdict(err error) bool {
+	return message.IsTransient(err) || errors.As(err, new(*budget.Lapse)) || errors.As(err, new(*access.UndeterminedError))
+}
+
 // Listing follows the children of one path, as whole replacements.
 type Listing struct {
 	live
@@ -96,11 +141,15 @@ func (h *Hub) Listing(ctx context.Context, path node.Path, page store.Page) (*Li
 
 // Next returns the children as they are now: at once the first time, then after each change.
 func (l *Listing) Next(ctx context.Context) ([]store.Entry, error) {
-	if err := l.wait(ctx); err != nil {
-		return nil, err
+	for {
+		if err := l.wait(ctx); err != nil {
+			return nil, err
+		}
+		entries, _, err := l.hub.nodes.Children(l.ctx, l.path, l.page)
+		if !l.ride(ctx, err) {
+			return entries, err
+		}
 	}
-	entries, _, err := l.hub.nodes.Children(l.ctx, l.path, l.page)
-	return entries, err
 }
 
 // Close ends the listing.
@@ -155,9 +204,18 @@ func (r *Result) offer(c store.Change) {
 
 // Next returns the rows as they are now: at once the first time, then after each relevant change.
 func (r *Result) Next(ctx context.Context) ([]node.Node, error) {
-	if err := r.wait(ctx); err != nil {
-		return nil, err
+	for {
+		if err := r.wait(ctx); err != nil {
+			return nil, err
+		}
+		nodes, err := r.read()
+		if !r.ride(ctx, err) {
+			return nodes, err
+		}
 	}
+}
+
+func (r *Result) read() ([]node.Node, error) {
 	r.heldMu.Lock()
 	r.reading = true
 	r.heldMu.Unlock()

@@ -23,16 +23,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is what the watches look at: rows that change through the hub like those of a store.
 type world struct {
-	hub   *Hub
-	mu    sync.Mutex
-	rows  map[node.Path]node.Node
-	past  map[node.Path]map[int64]node.Node
-	deny  bool
-	inGet func()
+	hub     *Hub
+	mu      sync.Mutex
+	rows    map[node.Path]node.Node
+	past    map[node.Path]map[int64]node.Node
+	verdict access.Verdict
+	inGet   func()
+	fails   func() error // what reads of listings and results fail with, nil for not at all
 }
 
 func newWorld() *world {
-	w := &world{rows: map[node.Path]node.Node{}, past: map[node.Path]map[int64]node.Node{}}
+	w := &world{verdict: access.Granted, rows: map[node.Path]node.Node{}, past: map[node.Path]map[int64]node.Node{}}
 	w.hub = New(w)
 	return w
 }
@@ -62,6 +63,11 @@ func (w *world) At(_ context.Context, path node.Path, version int64) (node.Node,
 }
 
 func (w *world) Children(_ context.Context, path node.Path, _ store.Page) ([]store.Entry, string, error) {
+	if w.fails != nil {
+		if err := w.fails(); err != nil {
+			return nil, "", err
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []store.Entry
@@ -74,6 +80,11 @@ func (w *world) Children(_ context.Context, path node.Path, _ store.Page) ([]sto
 }
 
 func (w *world) Select(_ context.Context, q query.Query) ([]node.Node, error) {
+	if w.fails != nil {
+		if err := w.fails(); err != nil {
+			return nil, err
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []node.Node
@@ -88,10 +99,7 @@ func (w *world) Select(_ context.Context, q query.Query) ([]node.Node, error) {
 func (w *world) MayRead(context.Context, node.Path) access.Verdict {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.deny {
-		return access.Denied
-	}
-	return access.Granted
+	return w.verdict
 }
 
 // write commits a row at a version, like a store: first the row, then the change.
@@ -221,7 +229,7 @@ func TestLosingTheRightToReadEndsAWatchBeforeAnyLaterVersion(t *testing.T) {
 	defer watch.Close()
 	next(t, watch)
 	w.mu.Lock()
-	w.deny = true
+	w.verdict = access.Denied
 	w.mu.Unlock()
 	w.write("acme/a", 2, `{"secret":1}`)
 	_, err = watch.Next(t.Context())

@@ -146,7 +146,14 @@ func (w *Watch) Next(ctx context.Context) (Frame, error) {
 		}
 		// Nothing is delivered after the right to read is gone, whatever woke us (edge.md AC-R1).
 		if unsure || w.opened {
-			if err := w.allowed(); err != nil {
+			err := w.allowed()
+			if err != nil && w.opened && errors.As(err, new(*access.UndeterminedError)) {
+				// Nothing is told and nothing is ended while it is not known who may read.
+				rest(ctx, w.wake, rideMin)
+				w.recheck()
+				continue
+			}
+			if err != nil {
 				return Frame{}, err
 			}
 		}
