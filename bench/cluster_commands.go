@@ -57,6 +57,8 @@ func (s *silo) command(words []string) (string, error) {
 		return fmt.Sprint(heap()), nil
 	case words[0] == "reach" && len(n) == 2:
 		return s.reach(n[0], n[1])
+	case words[0] == "flood" && len(n) == 1:
+		return s.flood(n[0]), nil
 	case words[0] == "load" && len(n) == 1 && len(args) == 2:
 		s.load = s.startLoad(args[0], n[0])
 		return "ok", nil

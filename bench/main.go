@@ -30,6 +30,7 @@ func scenarios() []scenario {
 		{"cluster-ask", "asks between two silos against a bare connection and peers", clusterAskScenario},
 		{"cluster-refusal", "refusals of unserved addresses, and the end of what is in flight when a silo dies", clusterRefusalScenario},
 		{"cluster-claims", "100,000 claims, a silo that joins, one that is frozen", clusterClaimsScenario},
+		{"cluster-flood", "a flood of addresses that nobody serves", clusterFloodScenario},
 		{"start", "a cold serve on an empty folder", startScenario},
 	}
 }
