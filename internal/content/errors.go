@@ -65,6 +65,18 @@ func (e *CollectionError) Error() string {
 	return fmt.Sprintf("'%s' has no collection '%s'", e.Node, e.Collection)
 }
 
+// UnpublishedError refuses an upload to a node whose files are there and whose collection is not: its
+// configuration was deleted, and an upload does not publish them again.
+type UnpublishedError struct {
+	Node       node.Path
+	Collection string
+}
+
+func (e *UnpublishedError) Error() string {
+	return fmt.Sprintf("'%s' has files in its collection '%s', which is not configured any more; an upload does not publish them again: create '%s/%s/%s', then upload again",
+		e.Node, e.Collection, e.Node, nodehub.CollectionSegment, e.Collection)
+}
+
 // FolderError says that a collection has no such folder.
 type FolderError struct{ Collection, Dir string }
 
