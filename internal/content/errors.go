@@ -18,6 +18,9 @@ func (e *ReadOnlyError) Error() string {
 	return fmt.Sprintf("collection '%s' takes no uploads", e.Collection)
 }
 
+// TakesNoUploads tells this refusal from others, to those who do not know this package.
+func (*ReadOnlyError) TakesNoUploads() {}
+
 // TooLargeError refuses a file.
 type TooLargeError struct{ Limit int64 }
 
