@@ -51,15 +51,16 @@ func (w *memoryWorld) Mute(*testing.T) string {
 }
 
 // Lag makes one frame slow. Those after it on the same connection keep behind it.
-func (w *memoryWorld) Lag(_ *testing.T, from, to string) (release func()) {
+func (w *memoryWorld) Lag(_ *testing.T, from, to string) (carries, release func()) {
 	const lag = time.Second
-	slow := true
+	slow, some := true, make(chan struct{})
 	w.net.SetDelay(func(rng *rand.Rand, a, b string) time.Duration {
 		if slow && a == from && b == to {
 			slow = false
+			close(some)
 			return lag
 		}
 		return transport.UsualDelay(rng, a, b)
 	})
-	return func() { <-time.After(2 * lag) }
+	return func() { <-some }, func() { <-time.After(2 * lag) }
 }

@@ -87,7 +87,7 @@ func (w *tcpWorld) Mute(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func (w *tcpWorld) Lag(_ *testing.T, _, to string) (release func()) { return w.proxies[to].lag() }
+func (w *tcpWorld) Lag(_ *testing.T, _, to string) (carries, release func()) { return w.proxies[to].lag() }
 
 // proxy is what others dial to reach a silo. It can break connections, hold back what they carry, and
 // lead to another incarnation.
@@ -104,6 +104,7 @@ type hop struct {
 	up             chan struct{} // closed when nothing goes up any more
 	mu             sync.Mutex
 	held           chan struct{} // nil, or closed when what is held back may go on
+	keeps          func()        // called when something is held back
 }
 
 func newProxy(t *testing.T) *proxy {
@@ -176,10 +177,12 @@ func (h *hop) pump() {
 	for {
 		n, err := h.client.Read(buf)
 		h.mu.Lock()
-		held := h.held
+		held, keeps := h.held, h.keeps
 		h.mu.Unlock()
 		if held != nil {
-			kept = append(kept, buf[:n]...)
+			if kept = append(kept, buf[:n]...); n > 0 {
+				keeps()
+			}
 		} else if n > 0 {
 			if _, failed := h.server.Write(buf[:n]); failed != nil {
 				return
@@ -207,18 +210,19 @@ func (p *proxy) cut() {
 }
 
 // lag holds back what comes on the present connections. They must be closed before release.
-func (p *proxy) lag() (release func()) {
+func (p *proxy) lag() (carries, release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	held := make(chan struct{})
+	held, some := make(chan struct{}), make(chan struct{})
+	keeps := sync.OnceFunc(func() { close(some) })
 	var all []*hop
 	for h := range p.hops {
 		h.mu.Lock()
-		h.held = held
+		h.held, h.keeps = held, keeps
 		h.mu.Unlock()
 		all = append(all, h)
 	}
-	return func() {
+	return func() { <-some }, func() {
 		close(held)
 		for _, h := range all {
 			<-h.up

@@ -86,11 +86,9 @@ func runBreaks(t *testing.T, rig Rig) {
 	s.Run("a newer connection of a peer fences what still comes on its older one", func(b bench) { // protocol §1
 		a, c := b.pair()
 		a.answered(b.t, c.self, "first")
-		release := b.Lag(b.t, "a", "b")
+		carries, release := b.Lag(b.t, "a", "b")
 		late := a.call(c.self, write("late"))
-		for a.stats(0xb1).QueueLen > 0 { // until it is written
-			a.connected(b.t, c.self)
-		}
+		carries()
 		a.Drop(0xb1, errors.New("redial"))
 		lost(b.t, wait(b.t, "the outcome", late).Err, transport.Dropped)
 		a.answered(b.t, c.self, "second")
@@ -104,11 +102,9 @@ func runBreaks(t *testing.T, rig Rig) {
 		a, c := b.pair()
 		a.answered(b.t, c.self, "first")
 		c.h.next(b.t)
-		release := b.Lag(b.t, "a", "b")
+		carries, release := b.Lag(b.t, "a", "b")
 		a.call(c.self, write("late"))
-		for a.stats(0xb1).QueueLen > 0 {
-			a.connected(b.t, c.self)
-		}
+		carries()
 		a.Drop(0xb1, errors.New("closed"))
 		release()
 		if got := c.h.next(b.t); string(got.r.Body) != "late" {

@@ -33,8 +33,9 @@ type World interface {
 	// Mute is an address where connections open and no handshake is ever answered.
 	Mute(t *testing.T) string
 	// Lag holds back what from sends to the silo on its present connection, whatever becomes of the
-	// connection; release lets it arrive, and returns when it has. New connections are not held back.
-	Lag(t *testing.T, from, to string) (release func())
+	// connection. carries returns when something is on its way; release lets it arrive, and returns when it
+	// has. New connections are not held back.
+	Lag(t *testing.T, from, to string) (carries, release func())
 }
 
 // Silo is a transport with its own name.
