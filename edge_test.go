@@ -392,3 +392,26 @@ func TestImportedFilesOfAFolderThatIsNoNodeAreServedAtItsPath(t *testing.T) {
 		}
 	}
 }
+
+// edge §4
+// A collection that takes no uploads takes no files of an import either; the import says so and goes on.
+func TestAnImportDoesNotWriteIntoACollectionThatTakesNoUploads(t *testing.T) {
+	e := serveMesh(t, hubmesh.Options{})
+	src := files("shut.json", `{"content":{}}`, "shut/_Content/content.json", `{"nodeType":"ContentCollection","content":{"sourceType":"folder","isStatic":true}}`)
+	got := importFS(t, e.mesh, e.admin, "X", src, files("shut/f.txt", "f", "tail/g.txt", "g"))
+	if got.Status != "Warning" || got.Counts["files"] != 1 || got.Counts["failed"] != 0 {
+		t.Fatalf("%+v", got)
+	}
+	said := false
+	for _, m := range got.Messages {
+		said = said || m.About == "shut" && strings.Contains(m.Text, "takes no uploads")
+	}
+	if !said {
+		t.Errorf("%+v", got.Messages)
+	}
+	for target, want := range map[string]int{"/api/content/X/shut/f.txt": 404, "/api/content/X/tail/g.txt": 200} {
+		if s := e.send("admin", "GET", target, ""); s.status != want {
+			t.Errorf("%s: %d %s", target, s.status, s.body)
+		}
+	}
+}

@@ -231,9 +231,7 @@ func (m *Mesh) load() error {
 	if err := m.service.LoadCollections(ctx); err != nil {
 		return fmt.Errorf("reading the content collections: %w", err)
 	}
-	if err := m.content.Start(ctx, m.store); err != nil {
-		return err
-	}
+	m.content.Start(m.store)
 	return m.work.Recover(ctx)
 }
 

@@ -122,9 +122,26 @@ func TestAWatchGoesOnFromItsVersionWhenItsOwnerDiesMovesOrStartsAgain(t *testing
 	mesh(t, Options{Seed: 5, Silos: 3}, func(t *testing.T, c *Cluster) {
 		c.create(t, "acme", "acme/a")
 		ctx, stop := context.WithCancel(system(t))
-		reader := c.Silo("s0")
-		v := &viewer{path: "acme/a", pick: func() *Silo { return reader }}
 		var work sync.WaitGroup
+		defer work.Wait()
+		defer stop()
+		owner := func() *Silo {
+			for _, s := range c.Silos() {
+				if s.Mesh.Find("acme/a") != nil {
+					return s
+				}
+			}
+			return nil
+		}
+		if _, err := c.Silo("s1").Nodes.Get(ctx, "acme/a"); err != nil {
+			t.Fatal(err)
+		}
+		first := owner()
+		reader := c.Silos()[0]
+		if reader == first {
+			reader = c.Silos()[1]
+		}
+		v := &viewer{path: "acme/a", pick: func() *Silo { return reader }}
 		work.Go(func() { v.run(ctx) })
 		n := 0
 		write := func(from *Silo) {
@@ -137,29 +154,19 @@ func TestAWatchGoesOnFromItsVersionWhenItsOwnerDiesMovesOrStartsAgain(t *testing
 			})
 			v.at(c, got.Version)
 		}
-		owner := func() *Silo {
-			for _, s := range c.Silos() {
-				if s.Mesh.Find("acme/a") != nil {
-					return s
-				}
-			}
-			return nil
-		}
-		write(c.Silo("s1"))
-		first := owner()
-		if first == nil || first == reader {
-			t.Fatalf("the owner is %v; the test needs one on another silo", first)
-		}
+		write(reader)
 		first.Crash() // dies
-		write(c.Silo("s2"))
-		second := owner()
-		if second == nil || second == first {
-			t.Fatal("nobody took the node over")
-		}
-		if second != reader {
-			if err := second.Leave(ctx); err != nil { // moves
-				t.Fatal(err)
+		for _, s := range c.Silos() {
+			if s != reader {
+				write(s)
 			}
+		}
+		second := owner()
+		if second == nil || second == first || second == reader {
+			t.Fatal("the silo that wrote did not take the node over")
+		}
+		if err := second.Leave(ctx); err != nil { // moves
+			t.Fatal(err)
 		}
 		write(reader)
 		c.Add("s3")

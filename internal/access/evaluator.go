@@ -185,25 +185,3 @@ func below(of scopes, path node.Path) bool {
 	}
 	return false
 }
-
-// Denies tells whether an assignment at a scope strictly below path denies subject, or Public for an
-// authenticated one, a role. Where none does, whoever may read path may read what lies below it, but for
-// what lies in _Access. It costs a look at each scope where subject or Public is named.
-func (e *Evaluator) Denies(subject Subject, path node.Path) bool {
-	if subject == System {
-		return false
-	}
-	if subject == "" {
-		subject = Anonymous
-	}
-	return subject.Authenticated() && denied(e.of(Public), path) || denied(e.of(subject), path)
-}
-
-func denied(of scopes, path node.Path) bool {
-	for scope, e := range of {
-		if scope != path && path.Contains(scope) && e.denied != 0 {
-			return true
-		}
-	}
-	return false
-}

@@ -47,18 +47,28 @@ func collectionDir(owner node.Path, collection string) (string, error) {
 	if err := checkName(collection); err != nil {
 		return "", err
 	}
-	if len("~"+collection) == hashedName && collection[0] == 'h' && isHex(collection[1:]) {
-		return "", errBadName // the folder of a long segment lies there
+	if collection[0] == '~' || len("~"+collection) == hashedName && collection[0] == 'h' && isHex(collection[1:]) {
+		return "", errBadName // the layers of nodes below, or the folder of a long segment, lie there
 	}
+	return path.Join(nodeDir(owner), "~"+collection), nil
+}
+
+// nodeDir is the folder of a node: of its collections, and of the nodes below it.
+func nodeDir(at node.Path) string {
 	var parts []string
-	for seg := range owner.Segments() {
+	for seg := range at.Segments() {
 		if len(seg) > maxName-55 {
 			sum := sha256.Sum256([]byte(seg))
 			seg = "~h" + hex.EncodeToString(sum[:])
 		}
 		parts = append(parts, seg)
 	}
-	return path.Join(append(parts, "~"+collection)...), nil
+	return path.Join(parts...)
+}
+
+// isHashed tells whether a folder stands for a segment that is too long for a file name.
+func isHashed(name string) bool {
+	return len(name) == hashedName && strings.HasPrefix(name, "~h")
 }
 
 func isHex(text string) bool {

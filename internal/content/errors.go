@@ -18,6 +18,9 @@ func (e *ReadOnlyError) Error() string {
 	return fmt.Sprintf("collection '%s' takes no uploads", e.Collection)
 }
 
+// TakesNoUploads tells this refusal from others, to those who do not know this package.
+func (*ReadOnlyError) TakesNoUploads() {}
+
 // TooLargeError refuses a file.
 type TooLargeError struct{ Limit int64 }
 
@@ -63,6 +66,18 @@ func (e *CollectionError) Error() string {
 			e.Node, nodehub.CollectionSegment, e.Collection, nodehub.TypeCollection)
 	}
 	return fmt.Sprintf("'%s' has no collection '%s'", e.Node, e.Collection)
+}
+
+// UnpublishedError refuses an upload to a node whose files are there and whose collection is not: its
+// configuration was deleted, and an upload does not publish them again.
+type UnpublishedError struct {
+	Node       node.Path
+	Collection string
+}
+
+func (e *UnpublishedError) Error() string {
+	return fmt.Sprintf("'%s' has files in its collection '%s', which is not configured any more; an upload does not publish them again: create '%s/%s/%s', then upload again",
+		e.Node, e.Collection, e.Node, nodehub.CollectionSegment, e.Collection)
 }
 
 // FolderError says that a collection has no such folder.

@@ -53,15 +53,7 @@ func (s *Service) reach(ctx context.Context, c nodehub.Collection, dir string, n
 	if !c.IsInherited {
 		return nil
 	}
-	at := node.Path(c.Address)
-	for seg := range strings.SplitSeq(strings.Trim(dir, "/"), "/") {
-		next, err := at.Join(seg)
-		if err != nil {
-			break
-		}
-		at = next
-	}
-	err := s.permit.Require(ctx, at, need)
+	err := s.permit.Require(ctx, below(node.Path(c.Address), dir), need)
 	if errors.As(err, new(*store.NotFoundError)) {
 		return &NotFoundError{}
 	}
@@ -126,34 +118,20 @@ func (s *Service) List(ctx context.Context, at node.Path, name, dir string) ([]E
 		}
 		return nil, err
 	}
-	p, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, place)
+	list, there, err := s.listed(c, place)
 	if err != nil {
 		return nil, none
 	}
-	f, err := s.root.Open(p)
-	if errors.Is(err, os.ErrNotExist) && dir == "" {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, none
-	}
-	defer f.Close()
-	list, err := f.ReadDir(maxEntries)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if !there {
+		if dir == "" {
+			return nil, nil
+		}
 		return nil, none
 	}
 	out := make([]Entry, 0, len(list))
-	for _, d := range list {
-		info, err := d.Info()
-		if err != nil || strings.HasPrefix(d.Name(), tempPrefix) || !(d.IsDir() || d.Type().IsRegular()) {
+	for _, e := range list {
+		if e.Dir && s.reach(ctx, c, path.Join(place, e.Name), access.Read) != nil {
 			continue
-		}
-		if d.IsDir() && s.reach(ctx, c, path.Join(place, d.Name()), access.Read) != nil {
-			continue
-		}
-		e := Entry{Name: d.Name(), Dir: d.IsDir(), Modified: info.ModTime().UTC()}
-		if !e.Dir {
-			e.Size = info.Size()
 		}
 		out = append(out, e)
 	}
@@ -169,7 +147,60 @@ func (s *Service) List(ctx context.Context, at node.Path, name, dir string) ([]E
 	return out, nil
 }
 
-// Delete removes a file. The caller needs Update on the node.
+// listed are the entries of a folder of a collection, of all layers, by name; there is false where no
+// layer has the folder.
+func (s *Service) listed(c nodehub.Collection, place string) (entries map[string]Entry, there bool, err error) {
+	spots, err := s.spots(c, place, true)
+	if err != nil {
+		return nil, false, err
+	}
+	entries = map[string]Entry{}
+	add := func(dir string, ofNodes bool) error {
+		f, err := s.root.Open(dir)
+		if errors.Is(err, os.ErrNotExist) || err != nil && isNoFile(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		list, err := f.ReadDir(maxEntries)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		there = true
+		for _, d := range list {
+			info, err := d.Info()
+			_, nearer := entries[d.Name()]
+			switch {
+			case err != nil, nearer, len(entries) >= maxEntries, strings.HasPrefix(d.Name(), tempPrefix):
+			case ofNodes && strings.HasPrefix(d.Name(), layerDir):
+			case d.IsDir():
+				entries[d.Name()] = Entry{Name: d.Name(), Dir: true, Modified: info.ModTime().UTC()}
+			case d.Type().IsRegular():
+				entries[d.Name()] = Entry{Name: d.Name(), Size: info.Size(), Modified: info.ModTime().UTC()}
+			}
+		}
+		return nil
+	}
+	for _, dir := range spots {
+		if err := add(dir, false); err != nil {
+			return nil, false, err
+		}
+	}
+	if c.IsInherited { // folders that are nodes, or hold some
+		tree, err := passedTree(c)
+		if err == nil {
+			err = add(path.Join(tree, place), true)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	return entries, there, nil
+}
+
+// Delete removes a file, from every layer that has one of its path. The caller needs Update on the node.
 func (s *Service) Delete(ctx context.Context, at node.Path, name, file string) error {
 	c, err := s.collection(ctx, at, name, access.Update)
 	if err != nil {
@@ -182,13 +213,19 @@ func (s *Service) Delete(ctx context.Context, at node.Path, name, file string) e
 	if err := s.reach(ctx, c, folderOf(place), access.Update); err != nil {
 		return err
 	}
-	p, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, place)
+	spots, err := s.spots(c, place, false)
 	if err != nil {
 		return &NotFoundError{}
 	}
-	info, err := s.root.Stat(p)
-	if err != nil || !info.Mode().IsRegular() {
-		return &NotFoundError{}
+	// The nearest one last: what is seen does not change before it is gone.
+	err = &NotFoundError{}
+	for _, p := range slices.Backward(spots) {
+		if info, statErr := s.root.Stat(p); statErr != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if err = s.root.Remove(p); err != nil {
+			return err
+		}
 	}
-	return s.root.Remove(p)
+	return err
 }

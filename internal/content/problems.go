@@ -28,6 +28,14 @@ func (e *CollectionError) ProblemMembers() map[string]any {
 }
 
 // ProblemCode is the code of the error table.
+func (e *UnpublishedError) ProblemCode() string { return "exists" }
+
+// ProblemMembers are further members of the problem.
+func (e *UnpublishedError) ProblemMembers() map[string]any {
+	return map[string]any{"collection": e.Collection}
+}
+
+// ProblemCode is the code of the error table.
 func (e *FolderError) ProblemCode() string { return "not_found" }
 
 // ProblemMembers are further members of the problem.

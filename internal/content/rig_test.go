@@ -144,7 +144,7 @@ func newRig(t *testing.T, delay map[node.Path]time.Duration) *rig {
 	r.content, err = New(Options{Mesh: r.mesh, Resolver: r.resolver, Owners: r.asked, Permissions: r.nodes, Reads: r.service.Reads(), Dir: t.TempDir()})
 	must(err)
 	stopContent := r.store.Subscribe(func(c store.Change) { r.content.Changed(c) })
-	must(r.content.Start(t.Context(), r.store))
+	r.content.Start(r.store)
 	r.admin = as("admin")
 	must(r.nodes.Grant(message.WithIdentity(context.Background(), message.SystemIdentity()), "", "admin", "Admin"))
 	_, err = r.nodes.Create(r.admin, node.Node{Path: "acme", NodeType: node.TypeSpace, Content: node.RawContent("{}")})

@@ -243,9 +243,12 @@ func choose(at node.Path, have []nodehub.Collection, names []string, after strin
 
 // openFile opens a file of a collection through the rooted handle.
 func (s *Service) openFile(ctx context.Context, b budget.Budget, c nodehub.Collection, file string) (*File, error) {
-	name, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, file)
-	if err != nil {
+	spots, err := s.spots(c, file, false)
+	if errors.Is(err, errBadName) {
 		return nil, &NotFoundError{}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("content: open: %w", err)
 	}
 	left, _ := b.Remaining(s.mesh.Clock().Now())
 	wait, cancel := budget.Until(ctx, left, &budget.Lapse{Bound: budget.Read, By: b.By, Size: s.mesh.Bounds().Own(budget.Read), Elapsed: left,
@@ -257,19 +260,10 @@ func (s *Service) openFile(ctx context.Context, b budget.Budget, c nodehub.Colle
 		return nil, context.Cause(wait)
 	}
 	release := func() { <-s.open }
-	f, err := s.root.Open(name)
+	f, name, info, err := s.openFirst(spots)
 	if err != nil {
 		release()
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || isNoFile(err) {
-			return nil, &NotFoundError{}
-		}
-		return nil, fmt.Errorf("content: open: %w", err)
-	}
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		f.Close()
-		release()
-		return nil, &NotFoundError{}
+		return nil, err
 	}
 	out := &File{ReadSeeker: f, Name: lastSegment(file), Size: info.Size(), Modified: info.ModTime(), release: release, closer: f}
 	if info.Size() < BufferLimit {
@@ -279,6 +273,25 @@ func (s *Service) openFile(ctx context.Context, b budget.Budget, c nodehub.Colle
 		}
 	}
 	return out, nil
+}
+
+// openFirst opens the first of the spots that is a file.
+func (s *Service) openFirst(spots []string) (f *os.File, name string, info os.FileInfo, err error) {
+	for _, name := range spots {
+		f, err := s.root.Open(name)
+		switch {
+		case err == nil:
+		case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission), isNoFile(err):
+			continue
+		default:
+			return nil, "", nil, fmt.Errorf("content: open: %w", err)
+		}
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			return f, name, info, nil
+		}
+		f.Close()
+	}
+	return nil, "", nil, &NotFoundError{}
 }
 
 // explain turns why no verdict was reached into the error for the reader. A lapse becomes *Unreachable;

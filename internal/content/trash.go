@@ -4,17 +4,15 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/hubmesh/hubmesh/internal/node"
-	"github.com/hubmesh/hubmesh/internal/nodehub"
-	"github.com/hubmesh/hubmesh/internal/query"
 	"github.com/hubmesh/hubmesh/internal/store"
 )
 
@@ -28,7 +26,6 @@ const (
 // Rows reads nodes as they are stored.
 type Rows interface {
 	Read(ctx context.Context, path node.Path) (node.Node, error)
-	Select(ctx context.Context, q query.Query) ([]node.Node, error)
 }
 
 // trash takes the files of deleted nodes out of the way, at once and by renaming, and removes them in
@@ -39,7 +36,9 @@ type trash struct {
 	mu      sync.Mutex // held while files come to their place or leave it
 	closed  bool
 	flights map[*flight]struct{}
-	passed  map[node.Path]map[string]string // by owner and name: the base path of collections that are passed on
+
+	sweeping bool     // what an earlier process left is still being looked for
+	landed   []string // meanwhile: the files that have come
 
 	wake chan struct{} // one place: what there is to remove is in the folder
 	stop context.Context
@@ -48,7 +47,7 @@ type trash struct {
 }
 
 func newTrash(s *Service) *trash {
-	t := &trash{s: s, flights: map[*flight]struct{}{}, passed: map[node.Path]map[string]string{}, wake: make(chan struct{}, 1)}
+	t := &trash{s: s, flights: map[*flight]struct{}{}, wake: make(chan struct{}, 1)}
 	t.stop, t.end = context.WithCancel(context.Background())
 	t.wake <- struct{}{} // what an earlier process left
 	t.work.Go(t.run)
@@ -87,19 +86,31 @@ func (t *trash) also(f *flight, at node.Path) {
 	t.mu.Unlock()
 }
 
+// follow begins a flight for a further path within another one: what overtakes that overtakes both.
+func (t *trash) follow(f *flight, at node.Path) *flight {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next := &flight{paths: append(slices.Clip(f.paths), at), on: f.on, overtaken: f.overtaken}
+	t.flights[next] = struct{}{}
+	return next
+}
+
 func (t *trash) done(f *flight) {
 	t.mu.Lock()
 	delete(t.flights, f)
 	t.mu.Unlock()
 }
 
-// land runs move, which brings files to their place, unless a deletion overtook the flight: a file never
+// land runs move, which brings a file to its place, unless a deletion overtook the flight: a file never
 // comes to a place that was emptied after its upload began.
-func (t *trash) land(f *flight, move func() error) error {
+func (t *trash) land(f *flight, place string, move func() error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if f.overtaken {
 		return &NotFoundError{}
+	}
+	if t.sweeping {
+		t.landed = append(t.landed, place)
 	}
 	return move()
 }
@@ -121,60 +132,65 @@ func (s *Service) Changed(c store.Change) {
 			}
 		}
 	}
-	if c.Kind != store.Deleted {
-		t.configured(c.Node)
-		return
-	}
-	// A collection that is not passed on any more has its files still, so that its base path is kept.
-	delete(t.passed, c.Path)
-	for _, place := range t.places(c.Path) {
-		t.discard(place)
+	switch {
+	case c.Kind == store.Deleted:
+		for _, place := range t.placesOf(c.Path) {
+			t.discard(place)
+		}
+	case c.Kind == store.Created && c.Version > 1 && t.sweeping:
+		// It has been there before. An end of the process may have come between that deletion and its
+		// files, and the sweep not yet here.
+		t.settle(c.Path)
 	}
 }
 
-// configured learns from a node that may configure a collection.
-func (t *trash) configured(n node.Node) {
-	dir := n.Path.Parent()
-	if n.NodeType != nodehub.TypeCollection || dir.ID() != nodehub.CollectionSegment || dir.Depth() < 2 {
-		return
-	}
-	var c nodehub.Collection
-	if err := n.Content.Decode(&c); err != nil {
-		return // the owner tells nobody of such a collection
-	}
-	owner := dir.Parent()
-	if !c.IsInherited {
-		delete(t.passed[owner], n.Path.ID())
-		return
-	}
-	if t.passed[owner] == nil {
-		t.passed[owner] = map[string]string{}
-	}
-	t.passed[owner][n.Path.ID()] = c.BasePath
-}
-
-// places are where files of a node may lie: its own folder, and its place in each collection that a node
-// above passes on.
-func (t *trash) places(p node.Path) []string {
-	var all []string
-	if dir, err := ownDir(p); err == nil {
-		all = append(all, dir)
-	}
-	for above := range p.Ancestors() {
-		for name, base := range t.passed[above] {
-			if dir, err := diskPath(above, name, base, strings.TrimPrefix(string(p), string(above)+"/")); err == nil {
-				all = append(all, dir)
-			}
+// placesOf are where files of a node and of those below it may lie: its folder, and its place in each
+// collection that a node above passes on, or ever did. What is on disk tells, however the collections are
+// configured by now.
+func (t *trash) placesOf(p node.Path) []string {
+	all := []string{nodeDir(p)}
+	for _, above := range slices.Backward(slices.Collect(p.Ancestors())) {
+		if above.IsRoot() {
+			continue // it has no collections
+		}
+		if _, err := t.s.root.Lstat(nodeDir(above)); errors.Is(err, fs.ErrNotExist) {
+			break // so have those below no folder
+		}
+		trees := path.Join(nodeDir(above), passedDir)
+		list, err := t.s.entries(trees)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !isNoFile(err) {
+			t.s.log.Error("files of a deleted node may stay: where they lie in the collections of a node above can not be read", "address", string(p), "folder", trees, "error", err)
+		}
+		for _, tree := range list {
+			all = append(all, path.Join(trees, tree.Name(), nodeDir(p[len(above)+1:])))
 		}
 	}
 	return all
 }
 
-// ownDir is the folder of a node.
-func ownDir(p node.Path) (string, error) {
-	dir, err := collectionDir(p, defaultCollection)
-	return path.Dir(dir), err
+// settle discards what a node that was deleted has left, what is of nodes below it apart; not a folder to
+// which files have come in this process: there is a node again. t.mu is held.
+func (t *trash) settle(p node.Path) {
+	for i, place := range t.placesOf(p) {
+		list, err := t.s.entries(place)
+		if err != nil {
+			continue // there is none
+		}
+		for _, d := range list {
+			if d.Name() != layerDir && !(i == 0 && isCollection(d.Name())) {
+				continue
+			}
+			dir := path.Join(place, d.Name())
+			if !slices.ContainsFunc(t.landed, func(p string) bool { return strings.HasPrefix(p, dir+"/") }) {
+				t.s.log.Warn("files of a node that was deleted are removed", "address", string(p))
+				t.discard(dir)
+			}
+		}
+	}
 }
+
+// isCollection tells whether an entry of a node's folder is a collection of it, or what it passes on.
+func isCollection(name string) bool { return strings.HasPrefix(name, "~") && !isHashed(name) }
 
 // discard moves a folder into the trash; t.mu is held.
 func (t *trash) discard(place string) {
@@ -184,6 +200,11 @@ func (t *trash) discard(place string) {
 	}
 	if err == nil {
 		err = t.s.root.Rename(place, path.Join(trashDir, rand.Text()))
+	}
+	if err == nil && strings.Contains(place, passedDir+"/") {
+		// A folder above that holds no layer any more is none of the collection either.
+		for dir := path.Dir(place); strings.Contains(dir, passedDir) && t.s.root.Remove(dir) == nil; dir = path.Dir(dir) {
+		}
 	}
 	switch {
 	case err == nil:
@@ -240,52 +261,59 @@ func (s *Service) entries(dir string) ([]fs.DirEntry, error) {
 	return list, err
 }
 
-// Start learns which collections are passed on, and looks in the background for files whose node is
-// gone: of a deletion that an end of the process overtook. Changes are fed to [Service.Changed] from
-// before it begins.
-func (s *Service) Start(ctx context.Context, rows Rows) error {
-	q, err := query.Parse("nodeType:" + nodehub.TypeCollection + " scope:subtree")
-	if err != nil {
-		return err
+// Start looks in the background for files whose node is gone: of a deletion that an end of the process
+// overtook. Changes are fed to [Service.Changed] from before it begins.
+func (s *Service) Start(rows Rows) {
+	t := s.trash
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.sweeping = true
+		t.work.Go(func() { t.sweepAll(rows) })
 	}
-	nodes, err := rows.Select(ctx, q)
-	if err != nil {
-		return fmt.Errorf("content: reading the collections: %w", err)
-	}
-	s.trash.mu.Lock()
-	defer s.trash.mu.Unlock()
-	for _, n := range nodes {
-		s.trash.configured(n)
-	}
-	if !s.trash.closed {
-		s.trash.work.Go(func() { s.trash.sweep(rows, ".") })
-	}
-	return nil
 }
 
-// sweep discards the collections below a folder whose node was deleted. Where that can not be told for
-// certain, they stay.
-func (t *trash) sweep(rows Rows, dir string) {
+func (t *trash) sweepAll(rows Rows) {
+	t.sweep(rows, ".", "")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sweeping, t.landed = false, nil
+}
+
+// sweep settles the nodes at and below a folder that were deleted. The folder is that of a node, or, with
+// an owner, its place in a collection that the owner passes on. Where it can not be told for certain that
+// the node was deleted, its files stay.
+func (t *trash) sweep(rows Rows, dir, owner string) {
 	list, err := t.s.entries(dir)
 	if err != nil {
 		return // gone meanwhile, or not readable: nothing is known of it
 	}
-	var own []string
+	own := false
 	for _, d := range list {
 		name := path.Join(dir, d.Name())
 		switch {
 		case t.stop.Err() != nil:
 			return
-		case !d.IsDir() || strings.HasPrefix(d.Name(), "~h") && len(d.Name()) == hashedName:
+		case !d.IsDir() || isHashed(d.Name()):
 			// The folder of a segment that is too long for a file name does not tell its node.
 		case strings.HasPrefix(d.Name(), "~"):
-			own = append(own, name)
+			own = true
+			if d.Name() == passedDir && owner == "" {
+				trees, _ := t.s.entries(name) // without an error: as above
+				for _, tree := range trees {
+					t.sweep(rows, path.Join(name, tree.Name()), dir)
+				}
+			}
 		default:
-			t.sweep(rows, name)
+			t.sweep(rows, name, owner)
 		}
 	}
-	if len(own) == 0 || dir == "." {
+	if !own || dir == "." {
 		return
+	}
+	if owner != "" {
+		_, rel, _ := strings.Cut(strings.TrimPrefix(dir, owner+"/"+passedDir+"/"), "/")
+		dir = owner + "/" + rel
 	}
 	at, err := node.ParsePath(dir)
 	if err != nil {
@@ -301,12 +329,8 @@ func (t *trash) sweep(rows Rows, dir string) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if f.overtaken || t.closed {
-		return
-	}
-	t.s.log.Warn("files of a node that was deleted are removed", "address", string(at))
-	for _, place := range own {
-		t.discard(place)
+	if !f.overtaken && !t.closed {
+		t.settle(at)
 	}
 }
 

@@ -56,7 +56,7 @@ func (r *rig) again(change func(root string)) {
 		r.t.Fatal(err)
 	}
 	t := r.content.trash
-	r.content.trash.sweep(r.store, ".")
+	t.sweepAll(r.store)
 	if err := t.empty(trashDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.t.Fatal(err)
 	}
@@ -184,11 +184,12 @@ func TestWhatAnEndOfTheProcessLeavesIsGoneAfterTheNextStart(t *testing.T) {
 	r.create("acme/missing/there")
 	r.put("acme/missing/there", "content", "x.txt", "kept")
 	r.create("acme/gone")
-	if _, err := r.nodes.Delete(r.admin, "acme/gone", true, nodehub.Condition{}); err != nil {
-		t.Fatal(err)
-	}
+	r.create("acme/far/gone")
+	r.remove("acme/gone", true)
+	r.remove("acme/far", true)
 	r.again(func(root string) {
-		for _, file := range []string{uploadsDir + "/x", trashDir + "/y/z/x", "acme/gone/~content/x.txt", "acme/gone/~media/x.txt", "acme/missing/~content/x.txt", "nowhere/~content/x"} {
+		for _, file := range []string{uploadsDir + "/x", trashDir + "/y/z/x", "acme/gone/~content/x.txt", "acme/gone/~media/x.txt",
+			"acme/~~/content/gone/~/x.txt", "acme/~~/based~0/gone/~/d/x.txt", "acme/~~/content/far/gone/~/x.txt", "acme/~~/content/missing/~/x.txt", "acme/missing/~content/x.txt", "nowhere/~content/x"} {
 			if err := os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o750); err != nil {
 				t.Fatal(err)
 			}
@@ -197,8 +198,9 @@ func TestWhatAnEndOfTheProcessLeavesIsGoneAfterTheNextStart(t *testing.T) {
 			}
 		}
 	})
-	// Nothing says that there ever was a node at the last two: a database that was lost would say the same.
-	want := "acme/missing/~content/x.txt acme/~content/doc/page.svg acme/~content/hello.txt acme/~content/missing/there/x.txt nowhere/~content/x"
+	// Nothing says that there ever was a node at "missing" and "nowhere": a database that was lost would say
+	// the same.
+	want := "acme/missing/~content/x.txt acme/~content/hello.txt acme/~~/content/doc/~/page.svg acme/~~/content/missing/there/~/x.txt acme/~~/content/missing/~/x.txt nowhere/~content/x"
 	if got := strings.Join(r.stored("."), " "); got != want {
 		t.Fatalf("%s, want %s", got, want)
 	}
@@ -210,7 +212,7 @@ func TestAStoreThatCanNotAnswerLosesNoFiles(t *testing.T) {
 	r := newRig(t, nil)
 	r.put("acme/doc", "content", "x.txt", "kept")
 	before := len(r.stored("."))
-	r.content.trash.sweep(noRows{r.store}, ".")
+	r.content.trash.sweepAll(noRows{r.store})
 	if got := r.stored("."); len(got) != before {
 		t.Fatalf("%v, of %d", got, before)
 	}

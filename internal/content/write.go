@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,19 +26,15 @@ const tempPrefix = "~upload-"
 
 // Put stores a file: written elsewhere, flushed to disk, then renamed, so that a reader sees the old file
 // or the new one, and what is answered is durable. The collection "content" of a node is made by its first
-// upload. The caller needs Update on the node. An upload that the deletion of its node overtakes is refused.
+// upload, unless it has files already: their configuration was deleted, and it is not for an upload to
+// publish them again (*UnpublishedError). The caller needs Update on the node. An upload that the deletion
+// of its node overtakes is refused.
 func (s *Service) Put(ctx context.Context, at node.Path, name, file string, body io.Reader) (created bool, size int64, err error) {
 	flight := s.trash.begin(store.Deleted, at)
 	defer s.trash.done(flight)
 	c, err := s.collection(ctx, at, name, access.Update)
 	if errors.As(err, new(*CollectionError)) && name == defaultCollection {
-		if err = s.owners.EnsureCollection(ctx, at, nodehub.Collection{Name: name, SourceType: "folder", IsStatic: true, IsEditable: true}); err == nil {
-			c, err = s.collection(ctx, at, name, access.Update)
-		}
-		var still *CollectionError
-		if errors.As(err, &still) {
-			still.Broken = true // there is a node in its place, which was not made here
-		}
+		c, err = s.first(ctx, at)
 	}
 	if err != nil {
 		return false, 0, err
@@ -52,19 +49,71 @@ func (s *Service) Put(ctx context.Context, at node.Path, name, file string, body
 	if err := s.reach(ctx, c, folderOf(place), access.Update); err != nil {
 		return false, 0, err
 	}
-	p, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, place)
-	if err != nil || lastSegment(file) == "" || strings.HasPrefix(lastSegment(file), tempPrefix) {
-		return false, 0, badName(file, err)
+	if lastSegment(file) == "" || strings.HasPrefix(lastSegment(file), tempPrefix) {
+		return false, 0, badName(file, nil)
+	}
+	to, err := s.target(ctx, c, place)
+	if err != nil {
+		return false, 0, err
 	}
 	changed := folders{}
-	created, size, err = s.store(flight, p, body, time.Time{}, changed)
+	created, size, err = s.store(flight, to, body, time.Time{}, changed)
 	if err == nil {
 		err = diskError(s.flush(changed))
 	}
 	if err == nil {
-		s.index.submit(p)
+		s.index.submit(to.home)
 	}
 	return created, size, err
+}
+
+// first makes the default collection of a node that has none, for its first upload.
+func (s *Service) first(ctx context.Context, at node.Path) (nodehub.Collection, error) {
+	dir, err := collectionDir(at, defaultCollection)
+	if err != nil {
+		return nodehub.Collection{}, err
+	}
+	files, err := s.holdsFiles(dir)
+	if err != nil {
+		return nodehub.Collection{}, err
+	}
+	if !files {
+		err := s.owners.EnsureCollection(ctx, at, nodehub.Collection{Name: defaultCollection, SourceType: "folder", IsStatic: true, IsEditable: true})
+		if err != nil {
+			return nodehub.Collection{}, err
+		}
+	}
+	// With files there may be one by now: of another first upload.
+	c, err := s.collection(ctx, at, defaultCollection, access.Update)
+	var none *CollectionError
+	if !errors.As(err, &none) {
+		return c, err
+	}
+	config := at + "/" + nodehub.CollectionSegment + "/" + defaultCollection
+	if res, err := s.resolver.Resolve(ctx, config); err == nil && res.Node != config {
+		return c, &UnpublishedError{Node: at, Collection: defaultCollection}
+	}
+	none.Broken = true // there is a node in its place, which was not made here
+	return c, none
+}
+
+// target is a path inside a collection that a file comes to.
+type target struct {
+	c      nodehub.Collection
+	inside string
+	home   string   // where the file will lie
+	spots  []string // where files of the path may lie now
+}
+
+func (s *Service) target(ctx context.Context, c nodehub.Collection, inside string) (to target, err error) {
+	to = target{c: c, inside: inside}
+	if to.spots, err = s.spots(c, inside, false); err == nil {
+		to.home, err = s.home(ctx, c, inside)
+	}
+	if errors.Is(err, errBadName) {
+		err = badName(lastSegment(inside), nil)
+	}
+	return to, err
 }
 
 // folders are those whose entries have changed and are not known to be durable.
@@ -72,13 +121,11 @@ type folders map[string]bool
 
 // store writes one file. A time that is not zero becomes the file's. The file itself is durable
 // afterwards, its name once the folders in changed are flushed.
-func (s *Service) store(on *flight, p string, body io.Reader, modified time.Time, changed folders) (created bool, size int64, err error) {
-	if info, err := s.root.Stat(p); err == nil && info.IsDir() {
-		return false, 0, &InTheWayError{Name: path.Base(p), Dir: true} // before the bytes are taken
+func (s *Service) store(on *flight, to target, body io.Reader, modified time.Time, changed folders) (created bool, size int64, err error) {
+	if err := s.inTheWay(to.c, to.inside, to.spots); err != nil { // before the bytes are taken
+		return false, 0, err
 	}
-	if err := s.wayTo(path.Dir(p)); err != nil {
-		return false, 0, placeError(p, false, err)
-	}
+	p := to.home
 	tmp := path.Join(uploadsDir, rand.Text())
 	f, err := s.root.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if err != nil {
@@ -105,15 +152,15 @@ func (s *Service) store(on *flight, p string, body io.Reader, modified time.Time
 	if err != nil {
 		return false, 0, diskError(err)
 	}
-	err = s.trash.land(on, func() error {
+	err = s.trash.land(on, p, func() error {
 		if err := s.makeDir(path.Dir(p), changed); err != nil {
 			return placeError(p, false, err)
 		}
-		_, statErr := s.root.Lstat(p)
+		was := s.visible(append(slices.Clip(to.spots), p))
 		if err := s.root.Rename(tmp, p); err != nil {
 			return placeError(p, true, err)
 		}
-		created = errors.Is(statErr, fs.ErrNotExist)
+		created = was == ""
 		changed[path.Dir(p)] = true
 		s.index.replaced(p)
 		return nil
@@ -176,13 +223,17 @@ func (s *Service) flush(changed folders) error {
 
 // CopyIn copies a folder into a folder of a collection, "" for its root, for the importer: files that
 // have the same size and time are left alone, and so are those with the same bytes. It returns how many
-// were copied and how many were there already.
+// were copied and how many were there already. A collection that takes no uploads takes no copies either
+// (*ReadOnlyError).
 func (s *Service) CopyIn(ctx context.Context, owner node.Path, name, dir string, src fs.FS, skip func(file string, err error)) (copied, same int, err error) {
 	flight := s.trash.begin(store.Deleted, owner)
 	defer s.trash.done(flight)
 	c, err := s.collection(ctx, owner, name, access.Update)
 	if err != nil {
 		return 0, 0, err
+	}
+	if !c.IsEditable {
+		return 0, 0, &ReadOnlyError{Collection: name}
 	}
 	changed := folders{}
 	err = fs.WalkDir(src, ".", func(file string, d fs.DirEntry, err error) error {
@@ -202,7 +253,7 @@ func (s *Service) CopyIn(ctx context.Context, owner node.Path, name, dir string,
 			skip(file, errors.New("not a regular file"))
 			return nil
 		}
-		done, err := s.copyOne(flight, c, within(owner, c, path.Join(dir, file)), src, file, changed)
+		done, err := s.copyOne(ctx, flight, c, within(owner, c, path.Join(dir, file)), src, file, changed)
 		switch {
 		case errors.As(err, new(*FullError)):
 			return err
@@ -218,11 +269,16 @@ func (s *Service) CopyIn(ctx context.Context, owner node.Path, name, dir string,
 	return copied, same, errors.Join(err, diskError(s.flush(changed)))
 }
 
-func (s *Service) copyOne(on *flight, c nodehub.Collection, place string, src fs.FS, file string, changed folders) (copied bool, err error) {
-	p, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, place)
-	if err != nil {
-		return false, badName(file, err)
+func (s *Service) copyOne(ctx context.Context, on *flight, c nodehub.Collection, place string, src fs.FS, file string, changed folders) (copied bool, err error) {
+	if c.IsInherited {
+		on = s.trash.follow(on, node.Path(c.Address+"/"+place)) // it is of the nodes on the way to it
+		defer s.trash.done(on)
 	}
+	to, err := s.target(ctx, c, place)
+	if err != nil {
+		return false, err
+	}
+	p := s.visible(to.spots)
 	f, err := src.Open(file)
 	if err != nil {
 		return false, err
@@ -232,7 +288,7 @@ func (s *Service) copyOne(on *flight, c nodehub.Collection, place string, src fs
 	if err != nil {
 		return false, err
 	}
-	if have, err := s.root.Stat(p); err == nil && have.Mode().IsRegular() && have.Size() == info.Size() {
+	if have, err := s.root.Stat(p); p != "" && err == nil && have.Size() == info.Size() {
 		if have.ModTime().Equal(info.ModTime()) {
 			return false, nil
 		}
@@ -250,7 +306,7 @@ func (s *Service) copyOne(on *flight, c nodehub.Collection, place string, src fs
 			return false, err
 		}
 	}
-	_, _, err = s.store(on, p, f, info.ModTime(), changed)
+	_, _, err = s.store(on, to, f, info.ModTime(), changed)
 	return err == nil, err
 }
 

@@ -45,7 +45,7 @@ var codes = []code{
 	{"method_not_allowed", http.StatusMethodNotAllowed, retryNever, "The method is not for this route",
 		"The `Allow` header lists those that are.", ""},
 	{"exists", http.StatusConflict, retryNever, "There is something already",
-		"A create does not replace. Use PUT or PATCH, or another path. Paths that differ in letter case only exclude each other. An upload replaces a file and never a folder, and a file holds no others.", "`version`; `other`: the path in the way, where it differs"},
+		"A create does not replace. Use PUT or PATCH, or another path. Paths that differ in letter case only exclude each other. An upload replaces a file and never a folder, a file holds no others, and files whose collection was unpublished are not published by an upload: create its configuration again.", "`version`; `other`: the path in the way, where it differs; `collection`"},
 	{"has_children", http.StatusConflict, retryNever, "The node has children",
 		"Delete them first, or all at once with `?recursive`.", ""},
 	{"partition_missing", http.StatusConflict, retryNever, "The partition is not there",

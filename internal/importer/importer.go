@@ -27,9 +27,15 @@ type Nodes interface {
 	Require(ctx context.Context, path node.Path, need access.Permission) error
 }
 
-// Contents takes content files.
+// Contents takes content files, or fails with [Closed].
 type Contents interface {
 	CopyIn(ctx context.Context, owner node.Path, name, dir string, src fs.FS, skip func(file string, err error)) (copied, same int, err error)
+}
+
+// Closed is the error of a collection that takes no files. The import goes on without them.
+type Closed interface {
+	error
+	TakesNoUploads()
 }
 
 // Options configure a service.

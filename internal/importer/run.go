@@ -326,6 +326,11 @@ func (p *plan) files(ctx context.Context, progress *activity.Progress) error {
 		})
 		progress.Count("files", copied)
 		progress.Count("filesUnchanged", same)
+		var closed Closed
+		if errors.As(err, &closed) {
+			say(progress, note{name, fmt.Sprintf("%v: the files of '%s' were not copied; set isEditable in '%s/%s/content' to take them", closed, place, at, nodehub.CollectionSegment), false})
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -10,12 +10,17 @@ import (
 	"github.com/hubmesh/hubmesh/internal/store"
 )
 
-// lookAhead is how many children are read at a time to find one that shows.
-const lookAhead = 50
+// To find a child that shows, firstLook children are read, and then lookAhead at a time: mostly the first
+// one does.
+const (
+	firstLook = 2
+	lookAhead = 50
+)
 
 // Children lists the direct children that the caller may read, and the levels through which something
-// may be reached that he may read. The page's limit counts before that filter; next is where the
-// following page starts, "" at the end.
+// may be reached that he may read. HasChildren of an entry says whether its own listing, asked for in the
+// same way, would show something. The page's limit counts before that filter; next is where the following
+// page starts, "" at the end.
 func (c *Client) Children(ctx context.Context, path node.Path, page store.Page) (entries []store.Entry, next string, err error) {
 	if page.Limit <= 0 {
 		page.Limit = 1000
@@ -38,15 +43,16 @@ func (c *Client) Children(ctx context.Context, path node.Path, page store.Page) 
 		if !listed(entry.Path, page) {
 			continue
 		}
-		switch {
-		case e.Check(subject, entry.Path, access.Read) == access.Granted:
-			if entry.HasChildren, err = c.shows(ctx, e, subject, entry, page.Satellites); err != nil {
-				return nil, "", err
+		if e.Check(subject, entry.Path, access.Read) != access.Granted {
+			if !e.Reaches(subject, entry.Path) {
+				continue
 			}
-			entries = append(entries, entry)
-		case e.Reaches(subject, entry.Path):
-			entries = append(entries, store.Entry{Path: entry.Path, HasChildren: true})
+			entry.Node = nil // a level through which something is reached
 		}
+		if entry.HasChildren, err = c.shows(ctx, e, subject, entry, page.Satellites); err != nil {
+			return nil, "", err
+		}
+		entries = append(entries, entry)
 	}
 	return entries, next, nil
 }
@@ -56,14 +62,14 @@ func listed(path node.Path, page store.Page) bool {
 	return page.Satellites || !strings.HasPrefix(path.ID(), "_")
 }
 
-// shows tells whether a listing of an entry that subject may read would show something. A child of such
-// an entry is hidden only by an assignment of its own, so without one below there is nothing to look at,
-// and with some the search passes over as many children at most, and stops at the first that shows.
+// shows tells whether a listing of an entry would show something, by looking for the first child that
+// does. The store says of an entry whether there is something below that is no satellite; without that a
+// listing without satellites is empty.
 func (c *Client) shows(ctx context.Context, e *access.Evaluator, subject access.Subject, entry store.Entry, satellites bool) (bool, error) {
-	if !entry.HasChildren || !satellites && !e.Denies(subject, entry.Path) {
-		return entry.HasChildren, nil
+	if !entry.HasChildren && !satellites {
+		return false, nil
 	}
-	page := store.Page{Limit: lookAhead, Satellites: satellites}
+	page := store.Page{Limit: firstLook, Satellites: satellites, NoContent: true}
 	for {
 		below, err := c.s.store.Children(ctx, entry.Path, page)
 		if err != nil {
@@ -77,6 +83,6 @@ func (c *Client) shows(ctx context.Context, e *access.Evaluator, subject access.
 		if len(below) < page.Limit {
 			return false, nil
 		}
-		page.After = below[len(below)-1].Path.ID()
+		page.After, page.Limit = below[len(below)-1].Path.ID(), lookAhead
 	}
 }

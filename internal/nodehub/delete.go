@@ -20,9 +20,15 @@ const (
 )
 
 // ChildrenError refuses the deletion of a node that has children.
-type ChildrenError struct{ Path node.Path }
+type ChildrenError struct {
+	Path   node.Path
+	Hidden node.Path // a child that the caller may read and that listings leave out; "" where others are in the way
+}
 
 func (e *ChildrenError) Error() string {
+	if e.Hidden != "" {
+		return fmt.Sprintf("'%s' has children, among them '%s', which listings leave out; delete them first, or delete recursively", e.Path, e.Hidden)
+	}
 	return fmt.Sprintf("'%s' has children; delete them first, or delete recursively", e.Path)
 }
 
@@ -190,16 +196,16 @@ func (s *Service) deleteTree(ctx context.Context, r *DeleteRequest, root node.No
 }
 
 // plan lists what goes before the root, deepest first. Without recursion that is the root's own
-// satellites, and a child is a refusal. Every node of the plan must be the caller's to delete.
+// satellites and the configurations of its collections, and a child is a refusal. Every node of the plan
+// must be the caller's to delete.
 func (s *Service) plan(ctx context.Context, r *DeleteRequest) ([]node.Path, error) {
 	var plan []node.Path
 	for p, err := range s.store.Descendants(ctx, r.Path) {
 		if err != nil {
 			return nil, err
 		}
-		owner, _, satellite := p.Satellite()
-		if !r.Recursive && !(satellite && owner == r.Path) {
-			return nil, &ChildrenError{Path: r.Path}
+		if !r.Recursive && !belongsTo(p, r.Path) {
+			return nil, s.children(ctx, r.Path, p)
 		}
 		if err := s.permit(ctx, p, access.Delete); err != nil {
 			return nil, &RuleError{Path: r.Path, Reason: "something below it is not yours to delete; nothing was deleted"}
@@ -210,6 +216,23 @@ func (s *Service) plan(ctx context.Context, r *DeleteRequest) ([]node.Path, erro
 	}
 	slices.SortStableFunc(plan, func(a, b node.Path) int { return b.Depth() - a.Depth() })
 	return plan, nil
+}
+
+// belongsTo tells whether p, which is below root, is part of what root is, and no child of it: a satellite
+// of root, or what configures a collection of root, with its satellites.
+func belongsTo(p, root node.Path) bool {
+	main := p.Main()
+	owner, ok := collectionOwner(main)
+	return main == root || ok && owner == root
+}
+
+// children refuses the deletion of root because of p. What listings leave out is named, to who may read it.
+func (s *Service) children(ctx context.Context, root, p node.Path) error {
+	e := &ChildrenError{Path: root}
+	if p[len(root)+1] == '_' && s.MayRead(ctx, p) == access.Granted {
+		e.Hidden = p
+	}
+	return e
 }
 
 // deleteAll removes the nodes of a plan in slices.

@@ -87,6 +87,35 @@ func TestAMainNodeThatTheWriterMayNotReadIsNotThere(t *testing.T) {
 	wantErr[*access.DeniedError](t, err)
 }
 
+// data §1.1
+// edge §2.3
+// A satellite that lies elsewhere than below its main node is let read, changed and deleted by its own path:
+// the deletion of its main node leaves it as it is, with the name of a node that is not there.
+func TestASatelliteElsewhereGoesByItsOwnPath(t *testing.T) {
+	r, ed, _ := hiding(t)
+	r.create("Par/main", "", `{"x":1}`)
+	r.create("Par/main/_Comment/1", "", `{"x":1}`)
+	if _, err := r.c.Create(ed, node.Node{Path: "Par/elsewhere", MainNode: "Par/main", Content: node.RawContent(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	// An Editor may delete a satellite by its path, and no node; the one elsewhere is a node there.
+	if _, err := r.c.Delete(ed, "Par/main/_Comment/1", false, nodehub.Condition{}); err != nil {
+		t.Error(err)
+	}
+	_, err := r.c.Delete(ed, "Par/elsewhere", false, nodehub.Condition{})
+	wantErr[*access.DeniedError](t, err)
+	if reply, err := r.c.Delete(r.root, "Par/main", true, nodehub.Condition{}); err != nil || reply.Deleted != 1 {
+		t.Fatal(reply, err)
+	}
+	got, err := r.c.Patch(ed, "Par/elsewhere", []byte(`{"content":{"x":2}}`), nodehub.Condition{})
+	if err != nil || got.MainNode != "Par/main" {
+		t.Fatalf("%+v %v", got, err)
+	}
+	if reply, err := r.c.Delete(r.root, "Par/elsewhere", false, nodehub.Condition{}); err != nil || reply.Deleted != 1 {
+		t.Fatal(reply, err)
+	}
+}
+
 // edge §2.5
 func TestATypeThatTheWriterMayNotReadIsNotKnown(t *testing.T) {
 	r, ed, _ := hiding(t)

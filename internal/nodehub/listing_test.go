@@ -78,6 +78,65 @@ func TestWhatACallerMayNotReadIsAbsentFromListingsAndQueries(t *testing.T) {
 	}
 }
 
+// edge §2.5
+// An entry has children exactly where its own listing, asked for in the same way, would show something: not
+// for a configuration or an inbox, which listings leave out; for satellites only where they are asked for;
+// and for a level that is only passed through only where something is reached.
+func TestAnEntryHasChildrenWhereItsListingShowsSomething(t *testing.T) {
+	onStores(t, func(t *testing.T, r *rig) {
+		for _, p := range []string{"acme/files", "acme/talk", "acme/talk/_Thread/1", "acme/talk/_Thread/1/_ThreadMessage/2", "acme/note", "acme/note/_Comment/1", "acme/in",
+			"acme/in/_Inbox/1", "acme/full", "acme/full/_a", "acme/full/_b", "acme/full/_c", "acme/full/z", "acme/shut/x/_Comment/1/y", "acme/hid", "acme/hid/a", "acme/hid/b"} {
+			if p == "acme/shut/x/_Comment/1/y" {
+				r.create("acme/shut/x", "", `{}`)
+			}
+			r.create(p, "", `{}`)
+		}
+		r.create("acme/files/_Content/content", nodehub.TypeCollection, `{"sourceType":"folder"}`)
+		for subject, scopes := range map[string][]node.Path{"bob": {"acme/in/_Inbox/1", "acme/shut/x", "acme/hid/b"}, "vera": {"acme"}} {
+			for _, scope := range scopes {
+				if err := r.c.Grant(r.root, scope, subject, "Viewer"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		r.deny("acme/hid/a", "vera", "Viewer")
+		want := map[string]bool{ // by who asks, "+" for with satellites
+			"root acme/files": false, "root+ acme/files": true, "root acme/talk": false, "root+ acme/talk": true, "root+ acme/talk/_Thread": true, "root+ acme/talk/_Thread/1": true,
+			"root+ acme/note": true, "root acme/note": false, "root acme/in": false, "root+ acme/in": true, "root acme/full": true, "bob acme/in": false, "bob+ acme/in": true, "bob acme/shut": true,
+			"bob acme/hid": true, "bob+ acme/hid/b": false, "vera acme/hid": true, "vera+ acme/hid/b": false, "vera+ acme/note": true,
+		}
+		seen := map[string]bool{}
+		for who, ctx := range map[string]context.Context{"root": r.root, "bob": as("bob"), "vera": as("vera")} {
+			for _, satellites := range []bool{false, true} {
+				name := who
+				if satellites {
+					name += "+"
+				}
+				var walk func(at node.Path) int
+				walk = func(at node.Path) int {
+					entries, _, err := r.c.Children(ctx, at, store.Page{Satellites: satellites})
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, e := range entries {
+						if below := walk(e.Path); e.HasChildren != (below > 0) {
+							t.Errorf("%s %s: %v, and %d are listed", name, e.Path, e.HasChildren, below)
+						}
+						seen[name+" "+string(e.Path)] = e.HasChildren
+					}
+					return len(entries)
+				}
+				walk("")
+			}
+		}
+		for at, has := range want {
+			if got, listed := seen[at]; !listed || got != has {
+				t.Errorf("%s: %v (listed: %v)", at, got, listed)
+			}
+		}
+	})
+}
+
 // invariant 43
 func TestTheRowIsReadAsTheSystemAndTheTurnIsTheCallersAgain(t *testing.T) {
 	var turn *message.Identity

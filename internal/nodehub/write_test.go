@@ -183,6 +183,40 @@ func TestADeleteNeedsRecursionForChildrenAndTakesTheSatellitesAlong(t *testing.T
 }
 
 // data §1.4
+// What configures a node's collections is part of it, as its satellites are: a node with files needs no
+// recursion. What stands in the way and is in no listing is named, to who may read it.
+func TestADeleteTakesTheConfigurationsOfTheNodesCollectionsAlong(t *testing.T) {
+	r := newRig(t)
+	collection := func(at string) { r.create(at, nodehub.TypeCollection, `{"sourceType":"folder"}`) }
+	r.create("acme/a", "", `{}`)
+	collection("acme/a/_Content/content")
+	r.create("acme/a/_Content/content/_Activity/1", node.TypeActivity, `{}`)
+	if reply, err := r.c.Delete(r.root, "acme/a", false, nodehub.Condition{}); err != nil || reply.Deleted != 3 {
+		t.Fatalf("%+v %v", reply, err)
+	}
+	for _, child := range []string{"acme/b/x", "acme/b/_Inbox/1", "acme/b/_Content/content/x", "acme/b/x/_Content/content"} {
+		r.create("acme/b", "", `{}`)
+		collection("acme/b/_Content/content")
+		if strings.HasSuffix(child, "/content") {
+			collection(child)
+		} else {
+			r.create(child, "", `{}`)
+		}
+		_, err := r.c.Delete(r.root, "acme/b", false, nodehub.Condition{})
+		hidden := node.Path("")
+		if strings.HasPrefix(child, "acme/b/_") {
+			hidden = node.Path(child)
+		}
+		if e := wantErr[*nodehub.ChildrenError](t, err); e.Hidden != hidden {
+			t.Errorf("%s: %v", child, err)
+		}
+		if _, err := r.c.Delete(r.root, "acme/b", true, nodehub.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// data §1.4
 func TestAWriteBelowASubtreeThatIsBeingDeletedIsRefusedAsTransient(t *testing.T) {
 	r := newRig(t)
 	r.create("acme/a", "", `{}`)

@@ -167,15 +167,15 @@ func TestTheSameRefusalIsLoggedOnceAMinute(t *testing.T) {
 // bad input: connections that never finish their handshake
 func TestConnectionsThatDoNotShakeHandsAreBoundedInNumberAndTime(t *testing.T) {
 	s := newSpy()
-	table := budget.Defaults().With(budget.Handshake, 300*time.Millisecond)
+	table := budget.Defaults().With(budget.Handshake, time.Second)
 	silo := listen(t, "b", 2, s, func(c *Config) { c.Bounds = &table })
 	var idle []net.Conn
 	for range maxOpening + 20 {
 		idle = append(idle, rawDial(t, silo))
 	}
-	line := receive(t, "the refusal", s.lines)
-	if !strings.Contains(line, "too many handshakes") {
-		t.Fatal(line)
+	for !strings.Contains(receive(t, "the refusal", s.lines), "too many handshakes") {
+		// On a busy machine the first ones are over before the last is made.
+		idle = append(idle, rawDial(t, silo))
 	}
 	for _, c := range idle {
 		ended(t, c)

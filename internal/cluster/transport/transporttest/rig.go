@@ -88,9 +88,9 @@ func limits(l transport.Limits) option {
 	return func(cfg *transport.Config, _ *uint16) { cfg.Limits = l }
 }
 
-// quickDial makes a dial that nobody answers end soon.
-func quickDial(cfg *transport.Config, _ *uint16) {
-	table := budget.Defaults().With(budget.SiloDial, 50*time.Millisecond)
+// slowDial makes a dial that nobody answers end soon, but long after a short request has lapsed.
+func slowDial(cfg *transport.Config, _ *uint16) {
+	table := budget.Defaults().With(budget.SiloDial, time.Second)
 	cfg.Bounds = &table
 }
 

@@ -1,0 +1,44 @@
+package store
+
+import (
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/node"
+)
+
+// Position is how far a follower of the change rows has come (storage.md §2): it has read every row up to
+// and with (XID, Pos), in that order, but for those of the transactions in Open, which were under way.
+// It stops at the highest row delivered and not at the end of a snapshot, because a server that crashed
+// hands out again the ids that nothing durable carried.
+type Position struct {
+	XID  uint64
+	Pos  int64
+	Open []uint64 // ascending, each below XID
+}
+
+// ChangeRow is one committed change as every process reads it. Pos rises with the commits of one path.
+type ChangeRow struct {
+	XID      uint64
+	Pos      int64
+	At       time.Time
+	Version  int64      // after the write; of a deletion the tombstone's
+	Kind     ChangeKind // 0: everything may have changed
+	Path     node.Path
+	NodeType string
+	Origin   string // the process that wrote it; "" is a program that is not ours
+}
+
+// Snapshot is which transactions a statement saw: those below Min, and those below Max that are not in Open.
+type Snapshot struct {
+	Min, Max uint64
+	Open     []uint64 // ascending
+}
+
+// ChangePage is what one read of the change rows found behind a position.
+type ChangePage struct {
+	Rows         []ChangeRow // of the transactions that were open, and behind the position, by (XID, Pos)
+	Cut          bool        // there are more behind the last row
+	Snapshot     Snapshot
+	SystemID     int64  // of the server
+	PrunedBefore uint64 // rows of transactions below it may be gone
+}
