@@ -61,6 +61,8 @@ type Store struct {
 	reads  *pgxpool.Pool
 	own    ownWrites
 
+	notifier notifier
+
 	closing atomic.Bool
 	starts  sync.Mutex // held while a call begins, and while closing is set
 	running sync.WaitGroup
@@ -235,6 +237,9 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) release() {
+	s.notifier.mu.Lock()
+	s.notifier.close()
+	s.notifier.mu.Unlock()
 	for _, pool := range []*pgxpool.Pool{s.writes, s.reads} {
 		if pool != nil {
 			pool.Close()

@@ -143,8 +143,12 @@ begin
     if new.path <> old.path then
       raise exception 'a path does not change: create the new node and delete the old one' using errcode = '0A000';
     end if;
-    if new is not distinct from old then
-      return new;
+    if (new.main_node, new.version, new.state, new.sync_behavior, new.node_type, new.name, new.description, new.category, new.icon,
+        new.display_order, new.desired_id, new.exclude_from_context::text, new.prerendered_html, new.content::text)
+      is not distinct from
+       (old.main_node, old.version, old.state, old.sync_behavior, old.node_type, old.name, old.description, old.category, old.icon,
+        old.display_order, old.desired_id, old.exclude_from_context::text, old.prerendered_html, old.content::text) then
+      return old;
     end if;
     new.version := greatest(new.version, old.version + 1);
     new.kind := 2;
