@@ -72,9 +72,18 @@ func (s *Store) Changes(ctx context.Context) (*Changes, error) {
 	return &Changes{conn}, nil
 }
 
+// closeBound is how long a connection may take to say farewell.
+const closeBound = time.Second
+
+var errClose = errors.New("postgres: the connection took too long to close")
+
+func closing() (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(context.Background(), closeBound, errClose)
+}
+
 // Close closes the connection.
 func (c *Changes) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := closing()
 	defer cancel()
 	_ = c.conn.Close(ctx) // of what is left behind
 }
@@ -243,7 +252,7 @@ func (l *Listener) Ping(ctx context.Context) error {
 
 // Close closes the connection.
 func (l *Listener) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := closing()
 	defer cancel()
 	_ = l.conn.Close(ctx) // of what is left behind
 }
@@ -286,7 +295,7 @@ func (n *notifier) close() {
 	if n.conn == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := closing()
 	defer cancel()
 	_ = n.conn.Close(ctx) // of what is left behind
 	n.conn = nil

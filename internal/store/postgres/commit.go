@@ -23,6 +23,8 @@ const (
 	commitTries = 4
 )
 
+var errCommit = errors.New("postgres: no outcome within the bound of a commit, 10 s")
+
 // Commit writes one batch in one transaction; see [store.Store]. Where the connection is lost before the
 // answer came, the batch is made again: a row that is then found as it was to be written is taken for
 // written. Where that is not decided within ten seconds the rows are answered with
@@ -50,7 +52,7 @@ func (s *Store) Commit(ctx context.Context, batch []store.Write) ([]store.Result
 		}
 	}
 	// A waiter that leaves does not cancel what others of the batch wait for.
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitBound)
+	bounded, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), commitBound, errCommit)
 	defer cancel()
 	if err := c.write(bounded, open); err != nil {
 		return nil, s.writeFault("commit", err)

@@ -2,6 +2,9 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/store"
 	"time"
 )
 
@@ -15,4 +18,15 @@ const FeedReadText = feedReadText
 
 func (s *Store) PruneOlder(ctx context.Context, keep time.Duration) (int64, error) {
 	return s.pruneOlder(ctx, keep)
+}
+
+var UpdateText = updateText
+
+func UpdateArgs(n int) []any {
+	var l lists
+	for i := range n {
+		l.add(store.Write{Op: store.OpUpdate, Node: node.Node{Path: node.Path(fmt.Sprint("acme/n", i)), Version: 2, Content: node.RawContent(`{"a":1}`)}, Expected: 1})
+	}
+	_, args := unnest(2, l.written())
+	return append([]any{"x"}, args...)
 }

@@ -73,6 +73,8 @@ type Store struct {
 	}
 }
 
+var errOpen = errors.New("postgres: the database was not ready within 30 s")
+
 // Open connects and migrates the schema. The error is a *[store.UnavailableError] whose hint says what to
 // do; it never holds the URL.
 func Open(ctx context.Context, options Options) (*Store, error) {
@@ -81,7 +83,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	s.fanout.OnPanic = func(value any, stack []byte) {
 		s.log.Error("a subscriber of changes panicked", "panic", value, "stack", string(stack))
 	}
-	bounded, cancel := context.WithTimeout(ctx, openBound)
+	bounded, cancel := context.WithTimeoutCause(ctx, openBound, errOpen)
 	defer cancel()
 	if err := s.open(bounded); err != nil {
 		s.release()
@@ -134,6 +136,9 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if s.writes, err = s.pool(ctx, writeConns, map[string]string{
 		"hubmesh.origin": s.options.Origin, "synchronous_commit": "on", "statement_timeout": statementTimeout, "lock_timeout": lockTimeout,
 		"idle_in_transaction_session_timeout": idleTimeout,
+		// The statements take arrays: one plan serves all, and it goes from the arrays to the rows by index,
+		// in their order, whatever the server believes of the table's size.
+		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
 	}); err != nil {
 		return err
 	}

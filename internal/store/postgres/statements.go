@@ -47,8 +47,9 @@ func (l *lists) removed() []list {
 	}
 }
 
-// Every statement takes the origin as $1, locks or claims its rows in path order, and answers with the
-// rows that it wrote. The change rows come last, so that a row's position is taken under its lock.
+// Every statement takes the origin as $1, comes to its rows in the order of the lists, which is that of the
+// paths, and answers with the rows that it wrote. The change rows come from those, so that a row's position is
+// taken under its lock.
 var (
 	createText = statement(new(lists).written(), `
 ok as (
@@ -65,34 +66,29 @@ ch as (
   insert into mesh_changes (version, op, path, node_type, origin) select version, 'I', path, node_type, $1 from ins)
 select path from ins`)
 
+	// The row that is superseded is read beside the one that is replaced: both have the expected version, so
+	// they are one.
 	updateText = statement(new(lists).written(), `
-old as materialized (
-  select n.* from mesh_nodes n join i on n.path = i.path collate "C" and n.version = i.expected and i.version > i.expected
-  join mesh_partitions p on p.name = n.partition and not p.deleting
-  order by n.path for no key update of n),
 upd as (
   update mesh_nodes n set main_node = i.main_node, version = i.version, kind = 2, state = i.state, sync_behavior = i.sync_behavior,
     node_type = i.node_type, name = i.name, description = i.description, category = i.category, icon = i.icon,
     display_order = i.display_order, modified_at = i.modified_at, modified_by = i.modified_by, desired_id = i.desired_id,
     exclude_from_context = i.exclude_from_context::json, prerendered_html = i.prerendered_html, content = i.content::json
-  from i join old on old.path = i.path collate "C" where n.path = old.path
-  returning n.path, n.version, n.node_type),
+  from i join mesh_nodes old on old.path = i.path collate "C" and old.version = i.expected
+  join mesh_partitions p on p.name = old.partition and not p.deleting
+  where n.path = i.path collate "C" and n.version = i.expected and i.version > i.expected
+  returning `+columns("old", false)+`, n.version as new_version, n.node_type as new_type),
 hist as (
-  insert into mesh_node_history (path, `+strings.Join(fields, ", ")+`)
-  select `+columns("old", false)+` from old join upd on upd.path = old.path),
+  insert into mesh_node_history (path, `+strings.Join(fields, ", ")+`) select `+columns("upd", false)+` from upd),
 ch as (
-  insert into mesh_changes (version, op, path, node_type, origin) select version, 'U', path, node_type, $1 from upd)
-select old.path, old.created_at, old.created_by from old join upd on upd.path = old.path`)
+  insert into mesh_changes (version, op, path, node_type, origin) select new_version, 'U', path, new_type, $1 from upd)
+select path, created_at, created_by from upd`)
 
 	deleteText = statement(new(lists).removed(), `
-old as materialized (
-  select n.*, i.version as last, i.modified_at as gone_at, i.modified_by as gone_by
-  from mesh_nodes n join i on n.path = i.path collate "C" and (i.expected < 0 or n.version = i.expected) and i.version > n.version
-  order by n.path for update of n),
-del as (
-  delete from mesh_nodes n using old where n.path = old.path returning n.path),
 gone as (
-  select old.* from old join del on del.path = old.path),
+  delete from mesh_nodes n using i
+  where n.path = i.path collate "C" and (i.expected < 0 or n.version = i.expected) and i.version > n.version
+  returning `+columns("n", false)+`, i.version as last, i.modified_at as gone_at, i.modified_by as gone_by),
 hist as (
   insert into mesh_node_history (path, `+strings.Join(fields, ", ")+`)
   select `+columns("gone", false)+` from gone

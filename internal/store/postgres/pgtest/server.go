@@ -38,6 +38,8 @@ type Server struct {
 // startBound is how long a server may take to answer.
 const startBound = 60 * time.Second
 
+var errStart = errors.New("pgtest: the server did not answer within a minute")
+
 // Start makes a new cluster and starts its server. settings are further command-line settings such as
 // "max_connections=20". Stop it with [Server.Close].
 func Start(settings ...string) (*Server, error) {
@@ -139,7 +141,7 @@ func (s *Server) Run() error {
 		_ = cmd.Wait()
 	}()
 	s.ended = ended
-	ctx, cancel := context.WithTimeout(context.Background(), startBound)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), startBound, errStart)
 	defer cancel()
 	for {
 		conn, err := pgx.Connect(ctx, s.url("postgres"))
