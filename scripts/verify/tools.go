@@ -39,6 +39,7 @@ func tools() []tool {
 			found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // the pattern is well formed
 			return len(found) > 0 || has("initdb")(r)
 		}},
+		{"PgBouncer", "the store's tests behind a pooler", []string{"pgbouncer"}, has("pgbouncer", "/usr/sbin/pgbouncer")},
 		{"Chromium", "the page's browser tests", []string{"chromium"}, has("chromium", "chromium-browser", "google-chrome")},
 	}
 }

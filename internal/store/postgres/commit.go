@@ -159,7 +159,8 @@ func (c *commit) attempt(ctx context.Context, open []int) error {
 	parts := c.parts(open)
 	var pipeline pgx.Batch
 	if c.s.pooled {
-		pipeline.Queue("select set_config('hubmesh.origin', $1, true), set_config('statement_timeout', $2, true)", c.s.options.Origin, statementTimeout)
+		pipeline.Queue(`select set_config('hubmesh.origin', $1, true), set_config('statement_timeout', $2, true), set_config('lock_timeout', $3, true),
+set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.options.Origin, statementTimeout, lockTimeout)
 	}
 	for _, p := range parts {
 		p.queue(&pipeline, c.s.options.Origin)
