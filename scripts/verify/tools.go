@@ -39,6 +39,10 @@ func tools() []tool {
 			found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // the pattern is well formed
 			return len(found) > 0 || has("initdb")(r)
 		}},
+		{"PgBouncer", "the store's tests behind a pooler", []string{"pgbouncer"}, func(r *runner) bool {
+			found, _ := filepath.Glob("/usr/sbin/pgbouncer") // in the path of root alone
+			return len(found) > 0 || has("pgbouncer")(r)
+		}},
 		{"Chromium", "the page's browser tests", []string{"chromium"}, has("chromium", "chromium-browser", "google-chrome")},
 	}
 }

@@ -1,0 +1,305 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// Channel carries the wake-ups of those who follow the change rows, and the payloads of programs that are not
+// ours.
+const Channel = "mesh_node_changes"
+
+// Statements of the change rows (storage.md §4). Columns are qualified in "order by": a cast in the list
+// would be sorted by instead.
+const (
+	changeColumns = "c.xid, c.pos, c.at, c.version, c.op::text, c.path, c.node_type, c.origin"
+
+	feedReadText = `with s as materialized (
+  select pg_current_snapshot() as snap, m.system_id, m.pruned_before from mesh_store m)
+select s.snap::text, s.system_id, s.pruned_before, c.late, ` + changeColumns + `
+from s left join lateral (
+  (select false as late, a.xid, a.pos, a.at, a.version, a.op, a.path, a.node_type, a.origin from mesh_changes a
+   where (a.xid, a.pos) > ($1::xid8, $2::bigint) order by a.xid, a.pos limit $4)
+  union all
+  select true, b.xid, b.pos, b.at, b.version, b.op, b.path, b.node_type, b.origin from mesh_changes b
+  where b.xid = any($3::xid8[])
+) c on true`
+
+	feedStartText = `with s as materialized (
+  select pg_current_snapshot() as snap, m.system_id, m.pruned_before from mesh_store m)
+select s.snap::text, s.system_id, s.pruned_before, false, ` + changeColumns + `
+from s left join (select * from mesh_changes order by xid desc, pos desc limit 1) c on true`
+
+	feedVerifyText = `select
+  (select system_identifier from pg_control_system()), (select timeline_id from pg_control_checkpoint()),
+  (select pruned_before from mesh_store), pg_is_in_recovery(),
+  (select count(*) from unnest($1::xid8[], $2::bigint[], $3::text[], $4::bigint[]) as i(xid, pos, path, version)
+   join mesh_changes c on c.xid = i.xid and c.pos = i.pos and c.path = i.path collate "C" and c.version = i.version)`
+)
+
+// Changes reads the change rows on a connection of its own. It is not safe for concurrent use.
+type Changes struct {
+	conn *pgx.Conn
+}
+
+// Changes connects a reader of the change rows. The planner's choice is pinned: a generic plan may become a
+// scan of all rows.
+func (s *Store) Changes(ctx context.Context) (*Changes, error) {
+	config := s.config.ConnConfig.Copy()
+	s.named(config, "feed")
+	if !s.pooled {
+		for name, value := range map[string]string{
+			"default_transaction_read_only": "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
+			"plan_cache_mode": "force_custom_plan", "enable_seqscan": "off", "jit": "off",
+		} {
+			config.RuntimeParams[name] = value
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, unavailable("follow the changes", err)
+	}
+	return &Changes{conn}, nil
+}
+
+// closeBound is how long a connection may take to say farewell.
+const closeBound = time.Second
+
+var errClose = errors.New("postgres: the connection took too long to close")
+
+func closing() (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(context.Background(), closeBound, errClose)
+}
+
+// Close closes the connection.
+func (c *Changes) Close() {
+	ctx, cancel := closing()
+	defer cancel()
+	_ = c.conn.Close(ctx) // of what is left behind
+}
+
+// Start returns the highest row there is, if there is one, and the snapshot of the same statement.
+func (c *Changes) Start(ctx context.Context) (store.ChangePage, error) {
+	return c.page(ctx, feedStartText, 2)
+}
+
+// Read returns what a position has not seen: the rows of its open transactions, and at most limit rows
+// behind it.
+func (c *Changes) Read(ctx context.Context, p store.Position, limit int) (store.ChangePage, error) {
+	open := p.Open
+	if open == nil {
+		open = []uint64{}
+	}
+	return c.page(ctx, feedReadText, limit, p.XID, p.Pos, open, limit)
+}
+
+func (c *Changes) page(ctx context.Context, text string, limit int, args ...any) (p store.ChangePage, err error) {
+	rows, err := c.conn.Query(ctx, text, args...)
+	if err != nil {
+		return p, unavailable("read the changes", err)
+	}
+	defer rows.Close()
+	var snapshot string
+	behind := 0
+	for rows.Next() {
+		var late *bool
+		var xid *uint64
+		var pos, version *int64
+		var at *time.Time
+		var op, path, nodeType, origin *string
+		if err := rows.Scan(&snapshot, &p.SystemID, &p.PrunedBefore, &late, &xid, &pos, &at, &version, &op, &path, &nodeType, &origin); err != nil {
+			return p, unavailable("read the changes", err)
+		}
+		if xid == nil {
+			continue // a page without rows still has its snapshot
+		}
+		r := store.ChangeRow{XID: *xid, Pos: *pos, At: at.UTC(), Version: *version, Kind: kindOf(*op), Path: node.Path(*path), NodeType: *nodeType}
+		if origin != nil {
+			r.Origin = *origin
+		}
+		if !*late {
+			behind++
+		}
+		p.Rows = append(p.Rows, r)
+	}
+	if err := rows.Err(); err != nil {
+		return p, unavailable("read the changes", err)
+	}
+	p.Cut = behind >= limit
+	p.Snapshot, err = parseSnapshot(snapshot)
+	return p, err
+}
+
+func kindOf(op string) store.ChangeKind {
+	switch op {
+	case "I":
+		return store.Created
+	case "U":
+		return store.Updated
+	case "D":
+		return store.Deleted
+	}
+	return 0
+}
+
+// parseSnapshot reads "min:max:open,open".
+func parseSnapshot(text string) (s store.Snapshot, err error) {
+	parts := strings.Split(text, ":")
+	fault := fmt.Errorf("postgres: a snapshot reads %q", text)
+	if len(parts) != 3 {
+		return s, fault
+	}
+	if s.Min, err = strconv.ParseUint(parts[0], 10, 64); err != nil {
+		return s, fault
+	}
+	if s.Max, err = strconv.ParseUint(parts[1], 10, 64); err != nil {
+		return s, fault
+	}
+	if parts[2] == "" {
+		return s, nil
+	}
+	for part := range strings.SplitSeq(parts[2], ",") {
+		id, err := strconv.ParseUint(part, 10, 64)
+		if err != nil {
+			return s, fault
+		}
+		s.Open = append(s.Open, id)
+	}
+	return s, nil
+}
+
+// Verification is what a server says of itself, and of rows that were read before.
+type Verification struct {
+	SystemID, Timeline int64
+	PrunedBefore       uint64
+	Standby            bool
+	Found              int // how many of the rows are there
+}
+
+// Verify looks whether the server is the one that was read before.
+func (c *Changes) Verify(ctx context.Context, last []store.ChangeRow) (v Verification, err error) {
+	var xids []uint64
+	var positions, versions []int64
+	var paths []string
+	for _, r := range last {
+		xids, positions, versions, paths = append(xids, r.XID), append(positions, r.Pos), append(versions, r.Version), append(paths, string(r.Path))
+	}
+	err = c.conn.QueryRow(ctx, feedVerifyText, xids, positions, paths, versions).Scan(&v.SystemID, &v.Timeline, &v.PrunedBefore, &v.Standby, &v.Found)
+	if err != nil {
+		err = unavailable("verify the changes", err)
+	}
+	return v, err
+}
+
+// Listener hears the channel, and pings of its own. Wait and Ping are called by one goroutine.
+type Listener struct {
+	conn *pgx.Conn
+	echo string // its own channel
+}
+
+// ErrPooled says that a pooler is in between, through which nothing can be listened to: poll.
+var ErrPooled = errors.New("postgres: a transaction pooler is in between: LISTEN needs a direct connection")
+
+// Listen connects a listener. The server drops it soon after it has gone, so that its queue moves on.
+func (s *Store) Listen(ctx context.Context) (*Listener, error) {
+	if s.pooled {
+		return nil, ErrPooled
+	}
+	config := s.config.ConnConfig.Copy()
+	s.named(config, "listen")
+	for name, value := range map[string]string{
+		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "2", "tcp_user_timeout": "9000",
+		"idle_in_transaction_session_timeout": idleTimeout,
+	} {
+		config.RuntimeParams[name] = value
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, unavailable("listen", err)
+	}
+	l := &Listener{conn: conn, echo: fmt.Sprintf("mesh_echo_%d", conn.PgConn().PID())}
+	if _, err := conn.Exec(ctx, "listen "+Channel+"; listen "+l.echo, pgx.QueryExecModeSimpleProtocol); err != nil {
+		l.Close()
+		return nil, unavailable("listen", err)
+	}
+	return l, nil
+}
+
+// Wait returns the next payload; echo tells that it is one of Ping.
+func (l *Listener) Wait(ctx context.Context) (payload string, echo bool, err error) {
+	n, err := l.conn.WaitForNotification(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	return n.Payload, n.Channel == l.echo, nil
+}
+
+// Ping sends the listener an echo.
+func (l *Listener) Ping(ctx context.Context) error {
+	_, err := l.conn.Exec(ctx, "notify "+l.echo, pgx.QueryExecModeSimpleProtocol)
+	return err
+}
+
+// Close closes the connection.
+func (l *Listener) Close() {
+	ctx, cancel := closing()
+	defer cancel()
+	_ = l.conn.Close(ctx) // of what is left behind
+}
+
+// notifier keeps the connection of the wake-ups.
+type notifier struct {
+	mu   sync.Mutex
+	conn *pgx.Conn
+}
+
+// Notify sends an empty wake-up to every listener.
+func (s *Store) Notify(ctx context.Context) error {
+	s.notifier.mu.Lock()
+	defer s.notifier.mu.Unlock()
+	if s.closing.Load() {
+		return store.ErrClosed
+	}
+	if s.notifier.conn == nil {
+		config := s.config.ConnConfig.Copy()
+		s.named(config, "notify")
+		if !s.pooled {
+			config.RuntimeParams["synchronous_commit"] = "off"
+			config.RuntimeParams["statement_timeout"] = readTimeout
+		}
+		conn, err := pgx.ConnectConfig(ctx, config)
+		if err != nil {
+			return unavailable("notify", err)
+		}
+		s.notifier.conn = conn
+	}
+	if _, err := s.notifier.conn.Exec(ctx, "notify "+Channel, pgx.QueryExecModeSimpleProtocol); err != nil {
+		s.notifier.close()
+		return unavailable("notify", err)
+	}
+	return nil
+}
+
+// close drops the connection; n.mu is held.
+func (n *notifier) close() {
+	if n.conn == nil {
+		return
+	}
+	ctx, cancel := closing()
+	defer cancel()
+	_ = n.conn.Close(ctx) // of what is left behind
+	n.conn = nil
+}
+
+// Unsure tells whether a version of a path is a write of this process whose outcome it did not know, once.
+func (s *Store) Unsure(path node.Path, version int64) bool { return s.own.take(string(path), version) }

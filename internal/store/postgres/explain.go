@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// sight is what was seen of a path whose write did not happen.
+type sight struct {
+	holder    node.Path // the node whose folded path is the same; "" where there is none
+	version   int64     // of the holder
+	tombstone int64
+	partition store.Partition
+}
+
+// explain gives each row that was not written its error, and returns those that nothing visible stands in
+// the way of: what did has gone meanwhile, so they are written again. The last time they are conflicts.
+func (c *commit) explain(ctx context.Context, open []int, last bool) (again []int, err error) {
+	var failed []int
+	for _, i := range open {
+		if c.kinds[i] == 0 {
+			failed = append(failed, i)
+		}
+	}
+	if len(failed) == 0 {
+		return nil, nil
+	}
+	sights, err := c.look(ctx, failed)
+	if err != nil {
+		return failed, err
+	}
+	for _, i := range failed {
+		w, seen := c.batch[i], sights[c.batch[i].Node.Path]
+		if c.unsure {
+			if n, ours, err := c.recognise(ctx, w, seen); err != nil {
+				return failed, err
+			} else if ours {
+				c.settle(i, n)
+				continue
+			}
+		}
+		switch err := seen.verdict(w); {
+		case err != nil:
+			c.results[i].Err = err
+		case last:
+			c.results[i].Err = &store.ConflictError{Path: w.Node.Path, Expected: w.Expected, Actual: max(seen.version, seen.tombstone)}
+		default:
+			again = append(again, i)
+		}
+	}
+	return again, nil
+}
+
+// look reads what stands at the paths of some rows.
+func (c *commit) look(ctx context.Context, failed []int) (map[node.Path]sight, error) {
+	var paths, folded, partitions []string
+	for _, i := range failed {
+		p := c.batch[i].Node.Path
+		paths, folded, partitions = append(paths, string(p)), append(folded, keyOf(node.Path(p.Fold()))), append(partitions, node.Fold(p.Partition()))
+	}
+	// On a connection that writes: it is the primary's, and not behind what was just committed.
+	rows, err := c.s.writes.Query(ctx, explainText, paths, folded, partitions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	sights := map[node.Path]sight{}
+	for rows.Next() {
+		var path, holder string
+		var s sight
+		if err := rows.Scan(&path, &holder, &s.version, &s.tombstone, &s.partition.Name, &s.partition.Deleting); err != nil {
+			return nil, err
+		}
+		s.holder = node.Path(holder)
+		sights[node.Path(path)] = s
+	}
+	return sights, rows.Err()
+}
+
+// verdict is why the write could not happen; nil when nothing seen is in its way.
+func (s sight) verdict(w store.Write) error {
+	n := w.Node
+	if err := store.AdmitWrite(s.partition, s.partition.Name != "", n.Path.Partition(), w.Op); err != nil {
+		return err
+	}
+	here := s.holder == n.Path
+	switch {
+	case w.Op == store.OpCreate && here:
+		return &store.ExistsError{Path: n.Path, Version: s.version}
+	case w.Op == store.OpCreate && s.holder != "":
+		return &store.ExistsError{Path: n.Path, Version: s.version, Other: s.holder}
+	case w.Op == store.OpCreate:
+		if n.Version <= s.tombstone {
+			return &store.ConflictError{Path: n.Path, Actual: s.tombstone}
+		}
+	case !here && w.Op == store.OpDelete:
+		return &store.NotFoundError{Path: n.Path, LastVersion: s.tombstone}
+	case !here:
+		return &store.ConflictError{Path: n.Path, Expected: w.Expected}
+	default:
+		anything := w.Op == store.OpDelete && w.Expected < 0
+		if !anything && s.version != w.Expected || n.Version <= s.version {
+			return &store.ConflictError{Path: n.Path, Expected: w.Expected, Actual: s.version}
+		}
+	}
+	return nil
+}
+
+// recognise tells whether a write whose answer was lost has happened, and returns its node: its version
+// stands there, now or in the history, and is what was to be written.
+func (c *commit) recognise(ctx context.Context, w store.Write, seen sight) (node.Node, bool, error) {
+	n := w.Node
+	if w.Op == store.OpDelete {
+		return c.recogniseDeletion(ctx, w)
+	}
+	if seen.holder == n.Path && seen.version < n.Version || seen.holder != n.Path && seen.tombstone < n.Version {
+		return node.Node{}, false, nil // that version never was
+	}
+	var r row
+	err := r.scan(c.s.writes.QueryRow(ctx, pastText, string(n.Path), n.Version))
+	if noRows(err) {
+		return node.Node{}, false, nil
+	}
+	got := r.node
+	ours := err == nil && got.SameAs(n) && got.ModifiedAt.Equal(n.ModifiedAt) && got.ModifiedBy == n.ModifiedBy
+	return got, ours, err
+}
+
+func (c *commit) recogniseDeletion(ctx context.Context, w store.Write) (node.Node, bool, error) {
+	var by string
+	n := w.Node
+	err := c.s.writes.QueryRow(ctx, "select modified_by from mesh_node_history where path = $1 and version = $2 and kind = 3 and modified_at is not distinct from $3",
+		string(n.Path), n.Version, stampOf(n.ModifiedAt)).Scan(&by)
+	if err != nil || by != n.ModifiedBy {
+		if noRows(err) {
+			err = nil
+		}
+		return node.Node{}, false, err
+	}
+	var r row
+	err = r.scan(c.s.writes.QueryRow(ctx, "select "+columns("h", false)+" from mesh_node_history h where path = $1 and version < $2 and kind <> 3 order by version desc limit 1",
+		string(n.Path), n.Version))
+	if err != nil && errors.Is(err, context.Canceled) {
+		return node.Node{}, false, err
+	}
+	return r.node, err == nil, err
+}

@@ -1,0 +1,32 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/store"
+	"time"
+)
+
+// What tests look at.
+var (
+	ReadText     = readText
+	ChildrenText = childrenText
+)
+
+const FeedReadText = feedReadText
+
+func (s *Store) PruneOlder(ctx context.Context, keep time.Duration) (int64, error) {
+	return s.pruneOlder(ctx, keep)
+}
+
+var UpdateText = updateText
+
+func UpdateArgs(n int) []any {
+	var l lists
+	for i := range n {
+		l.add(store.Write{Op: store.OpUpdate, Node: node.Node{Path: node.Path(fmt.Sprint("acme/n", i)), Version: 2, Content: node.RawContent(`{"a":1}`)}, Expected: 1})
+	}
+	_, args := unnest(2, l.written())
+	return append([]any{"x"}, args...)
+}

@@ -1,0 +1,123 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// migrationLock is the key of the advisory lock under which one process at a time migrates ("hubm").
+const migrationLock = 0x6875626d
+
+// migration is one numbered step of the schema.
+type migration struct {
+	number int
+	name   string
+	sql    string
+}
+
+// migrations returns the embedded steps, which are numbered from 1 without a gap.
+func migrations(files fs.FS) ([]migration, error) {
+	names, err := fs.Glob(files, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var all []migration
+	for i, name := range names { // Glob sorts
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		number, title, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(name, "migrations/"), ".sql"), "_")
+		m := migration{name: title, sql: string(text)}
+		if m.number, err = strconv.Atoi(number); err != nil || m.number != i+1 {
+			return nil, fmt.Errorf("migration %s is not number %d", name, i+1)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func (s *Store) migrate(ctx context.Context) error { return s.migrateFrom(ctx, migrationFiles) }
+
+// migrateFrom brings the schema to the newest version this program knows: all missing steps in one
+// transaction, under a lock that it holds, so that of several processes one migrates and a step that
+// fails leaves nothing behind.
+func (s *Store) migrateFrom(ctx context.Context, files fs.FS) error {
+	steps, err := migrations(files)
+	if err != nil {
+		return err
+	}
+	conn, err := s.connect(ctx, "migrate")
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var done []migration
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
+			return err
+		}
+		current, err := schemaVersion(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if current > len(steps) {
+			return &store.UnavailableError{
+				Kind: store.UnavailableNewer, Op: "open", Hint: hintNewer,
+				Err: fmt.Errorf("a newer program has written the database: its schema is %d, this program knows %d", current, len(steps)),
+			}
+		}
+		for _, step := range steps[current:] {
+			if _, err := tx.Exec(ctx, step.sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return fmt.Errorf("migration %d (%s): %w", step.number, step.name, err)
+			}
+			if _, err := tx.Exec(ctx, "insert into mesh_schema (version, name) values ($1, $2)", step.number, step.name); err != nil {
+				return err
+			}
+			done = append(done, step)
+		}
+		return sameServer(ctx, tx)
+	})
+	for _, step := range done {
+		if err == nil {
+			s.log.Info("database schema migrated", "schema", step.number, "name", step.name)
+		}
+	}
+	return err
+}
+
+// schemaVersion returns the number of the last step that was applied; 0 for an empty database.
+func schemaVersion(ctx context.Context, tx pgx.Tx) (version int, err error) {
+	_, err = tx.Exec(ctx, "create table if not exists mesh_schema (version int primary key, name text not null, applied_at timestamptz not null default clock_timestamp())")
+	if err == nil {
+		err = tx.QueryRow(ctx, "select coalesce(max(version), 0) from mesh_schema").Scan(&version)
+	}
+	return version, err
+}
+
+// sameServer empties the change rows of a database that was restored on another server: their transaction
+// ids mean nothing there.
+func sameServer(ctx context.Context, tx pgx.Tx) error {
+	tag, err := tx.Exec(ctx, `update mesh_store set system_id = c.system_identifier, pruned_before = pg_snapshot_xmin(pg_current_snapshot())
+from pg_control_system() c where system_id <> c.system_identifier`)
+	if err != nil || tag.RowsAffected() == 0 {
+		return err
+	}
+	for _, text := range []string{"delete from mesh_changes", "delete from mesh_feed_marks", "delete from mesh_consumers"} {
+		if _, err := tx.Exec(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
