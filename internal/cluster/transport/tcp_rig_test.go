@@ -87,7 +87,9 @@ func (w *tcpWorld) Mute(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func (w *tcpWorld) Lag(_ *testing.T, _, to string) (carries, release func()) { return w.proxies[to].lag() }
+func (w *tcpWorld) Lag(_ *testing.T, _, to string) (carries, release func()) {
+	return w.proxies[to].lag()
+}
 
 // proxy is what others dial to reach a silo. It can break connections, hold back what they carry, and
 // lead to another incarnation.

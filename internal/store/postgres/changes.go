@@ -41,7 +41,7 @@ select s.snap::text, s.system_id, s.pruned_before, false, ` + changeColumns + `
 from s left join (select * from mesh_changes order by xid desc, pos desc limit 1) c on true`
 
 	feedVerifyText = `select
-  (select system_identifier from pg_control_system()), (select timeline_id from pg_control_checkpoint()),
+  (select system_identifier from pg_control_system()), mesh_timeline(),
   (select pruned_before from mesh_store), pg_is_in_recovery(),
   (select count(*) from unnest($1::xid8[], $2::bigint[], $3::text[], $4::bigint[]) as i(xid, pos, path, version)
    join mesh_changes c on c.xid = i.xid and c.pos = i.pos and c.path = i.path collate "C" and c.version = i.version)`

@@ -21,6 +21,7 @@ type Proxy struct {
 	links    map[*link]struct{}
 	held     chan struct{} // closed while replies pass
 	swallow  bool
+	keep     bool
 	match    func([]byte) bool
 }
 
@@ -96,10 +97,14 @@ func (p *Proxy) copy(l *link, from, to net.Conn, request bool) {
 			break
 		}
 	}
-	l.close()
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.keep && request {
+		l.client.Close()
+		return // Cut ends it
+	}
+	l.close()
 	delete(p.links, l)
-	p.mu.Unlock()
 }
 
 // Hold keeps what the server answers, from the first piece that match is true of until Pass or Cut. match is
@@ -130,6 +135,7 @@ func (p *Proxy) release() {
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.keep = false
 	for l := range p.links {
 		l.close()
 	}
@@ -148,6 +154,13 @@ func (p *Proxy) Swallow(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.swallow = on
+}
+
+// Keep hides from the server that a client has gone, as a client does that is frozen, until Cut.
+func (p *Proxy) Keep() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.keep = true
 }
 
 // Close ends the proxy and its connections.
