@@ -69,9 +69,9 @@ const (
 // Events of a reader.
 type (
 	readerEvent interface{}
-	opened      struct{ at time.Time } // there is a connection
-	woken       struct{ token uint64 } // look; of 0 nobody waits
-	arrived     struct {               // a page that was read
+	opened      struct{ at time.Time }    // there is a connection
+	woken       struct{ tokens []uint64 } // look; who waits for it
+	arrived     struct {                  // a page that was read
 		page store.ChangePage
 		at   time.Time
 	}
@@ -98,7 +98,7 @@ type (
 	}
 	verify  struct{ last []store.ChangeRow }
 	deliver struct {
-		rows []store.ChangeRow // in the order of the commits of each path
+		rows []store.ChangeRow // in the order of the commits of each path; none: there was nothing
 		to   store.Position    // from where to go on
 	}
 	reset struct {
@@ -126,9 +126,7 @@ func (r *reader) step(event readerEvent) []readerEffect {
 	case opened:
 		return r.verify(r.last)
 	case woken:
-		if e.token != 0 {
-			r.waiting = append(r.waiting, e.token)
-		}
+		r.waiting = append(r.waiting, e.tokens...)
 		if r.state == readerIdle {
 			return r.begin(time.Time{})
 		}
@@ -235,10 +233,7 @@ func (r *reader) take(p store.ChangePage, at time.Time) []readerEffect {
 		return append(effects, read{r.pos, r.limit})
 	}
 	r.floor, r.rest = p.Snapshot.Min, resting(r.pos, p.Snapshot)
-	var effects []readerEffect
-	if rows := r.empty(); len(rows) > 0 {
-		effects = append(effects, deliver{rows, r.pos})
-	}
+	effects := []readerEffect{deliver{r.empty(), r.pos}}
 	r.safe = r.pos
 	return r.finish(effects)
 }

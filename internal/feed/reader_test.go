@@ -30,7 +30,7 @@ type model struct {
 	rule   positionRule
 	now    time.Time
 	open   []*txlog.Tx
-	before map[int64]bool  // rows that were there then
+	before map[int64]bool // rows that were there then
 
 	// The page that is under way: its snapshot was taken before what follows.
 	pending readerEvent
