@@ -1,0 +1,123 @@
+package feed
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/node"
+)
+
+const (
+	mostPending  = 100_000
+	longestEarly = time.Minute // between a row and its publication, which the commit's bound limits
+)
+
+// echoes puts what this process published and what it reads of the change rows into one order for each path.
+// A change of its own is told when it is published, and its row is the echo. What others wrote before it may
+// be read after it was published: it is old news and not told. What others wrote after it may be read before
+// it is published: then the publication is old news to caches.
+//
+// It needs to hold a change for no longer than from its publication to its echo, or the other way round.
+type echoes struct {
+	following bool // there are change rows that bring echoes
+	clock     uint64
+	count     int
+	pending   map[node.Path][]own // published; the echo is still to come
+	early     map[node.Path][]own // read; still to be published
+}
+
+type own struct {
+	version int64
+	clock   uint64    // of a pending one: when it was published
+	at      time.Time // of an early one: when it was read
+	old     bool      // of an early one: something newer was told
+}
+
+// published notes a change that is being told; tell is false where something newer was told before. overrun
+// means that it has lost count, and that everything has to be taken for changed.
+func (e *echoes) published(path node.Path, version int64) (tell, overrun bool) {
+	if !e.following {
+		return true, false
+	}
+	early := e.early[path]
+	if i := slices.IndexFunc(early, func(o own) bool { return o.version == version }); i >= 0 {
+		put(e.early, path, early[i+1:])
+		return !early[i].old, false
+	}
+	if e.count >= mostPending {
+		clear(e.pending)
+		e.count, overrun = 0, true
+	}
+	e.clock++
+	if e.pending == nil {
+		e.pending = map[node.Path][]own{}
+	}
+	e.pending[path] = append(e.pending[path], own{version: version, clock: e.clock})
+	e.count++
+	return true, overrun
+}
+
+// echo notes the row of a change of this process.
+func (e *echoes) echo(path node.Path, version int64, now time.Time) {
+	pending := e.pending[path]
+	if i := slices.IndexFunc(pending, func(o own) bool { return o.version == version }); i >= 0 {
+		e.settle(path, i+1)
+		return
+	}
+	if e.early == nil {
+		e.early = map[node.Path][]own{}
+	}
+	if _, known := e.early[path]; known || len(e.early) < mostPending {
+		e.early[path] = append(e.early[path], own{version: version, at: now})
+	}
+}
+
+// other notes a change of somebody else; tell is false where something newer was told before.
+func (e *echoes) other(path node.Path) (tell bool) {
+	if len(e.pending[path]) > 0 {
+		return false
+	}
+	for i := range e.early[path] {
+		e.early[path][i].old = true
+	}
+	return true
+}
+
+// seen says that a read that began at a reading of the clock has ended, and which changes of this process it
+// brought. Of what was published before it began the echo is among these, or never comes: a feed that starts
+// anew begins behind some.
+func (e *echoes) seen(clock uint64, brought map[node.Path][]int64) {
+	for path, pending := range e.pending {
+		stays := 0 // those that it brought go with their echo, and take with them what is before
+		for i, o := range pending {
+			if o.clock <= clock && !slices.ContainsFunc(pending[i:], func(later own) bool { return slices.Contains(brought[path], later.version) }) {
+				stays = i + 1
+			}
+		}
+		if stays > 0 {
+			e.settle(path, stays)
+		}
+	}
+}
+
+// expire forgets what was read long ago and never published.
+func (e *echoes) expire(now time.Time) {
+	for path, early := range e.early {
+		if now.Sub(early[0].at) > longestEarly {
+			put(e.early, path, slices.DeleteFunc(early, func(o own) bool { return now.Sub(o.at) > longestEarly }))
+		}
+	}
+}
+
+func (e *echoes) settle(path node.Path, n int) {
+	e.count -= n
+	put(e.pending, path, e.pending[path][n:])
+}
+
+func put(m map[node.Path][]own, path node.Path, rest []own) {
+	if len(rest) == 0 {
+		delete(m, path)
+	} else {
+		m[path] = rest
+	}
+}
