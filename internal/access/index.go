@@ -45,7 +45,8 @@ type Index struct {
 	nodes    map[node.Path]known
 	targets  map[target]map[node.Path]struct{} // the nodes that speak of a target
 	problems map[node.Path]Problem
-	reserved map[*Change]struct{} // admitted changes of root assignments that are not applied yet
+	reserved map[*Change]struct{}   // admitted changes of root assignments that are not applied yet
+	touched  map[node.Path]struct{} // paths that changed before the first load, or since the present one began; else nil
 
 	listeners listeners
 }
@@ -62,6 +63,7 @@ func NewIndex(report func(Problem)) *Index {
 		targets:  map[target]map[node.Path]struct{}{},
 		problems: map[node.Path]Problem{},
 		reserved: map[*Change]struct{}{},
+		touched:  map[node.Path]struct{}{},
 	}
 	x.current.Store(&Evaluator{seed: maphash.MakeSeed()})
 	return x
@@ -71,8 +73,14 @@ func NewIndex(report func(Problem)) *Index {
 func (x *Index) Evaluator() *Evaluator { return x.current.Load() }
 
 // Load reads every assignment that the store holds and makes the index able to decide. An error of the
-// sequence leaves it as it was, undetermined; Load may be called again.
+// sequence leaves it as it was. Load may be called again, one at a time: what it then does not find, and what did not
+// change meanwhile, is gone. nodes is read after Load has begun to note the changes.
 func (x *Index) Load(nodes iter.Seq2[node.Node, error]) error {
+	x.mu.Lock()
+	if x.current.Load().loaded {
+		x.touched = map[node.Path]struct{}{}
+	}
+	x.mu.Unlock()
 	read := map[node.Path]node.Node{}
 	for n, err := range nodes {
 		if err != nil {
@@ -84,8 +92,16 @@ func (x *Index) Load(nodes iter.Seq2[node.Node, error]) error {
 	}
 	x.mu.Lock()
 	for path, n := range read {
-		if seen, ok := x.nodes[path]; !ok || seen.version < n.Version {
+		seen, ok := x.nodes[path]
+		_, changed := x.touched[path]
+		if !ok && !changed || ok && seen.version < n.Version {
 			x.keep(n)
+		}
+	}
+	for path := range x.nodes {
+		_, found := read[path]
+		if _, changed := x.touched[path]; !found && !changed {
+			x.forget(path, 0)
 		}
 	}
 	for path, k := range x.nodes { // deletions mattered only against a slower read
@@ -93,6 +109,7 @@ func (x *Index) Load(nodes iter.Seq2[node.Node, error]) error {
 			delete(x.nodes, path)
 		}
 	}
+	x.touched = nil
 	next := &Evaluator{loaded: true, seed: x.current.Load().seed}
 	for t := range x.targets {
 		next.set(t, x.sum(t), true)
@@ -111,6 +128,9 @@ func (x *Index) Apply(c Change) {
 		return
 	}
 	x.mu.Lock()
+	if x.touched != nil {
+		x.touched[c.Path] = struct{}{}
+	}
 	old := x.nodes[c.Path]
 	if c.Version != 0 && c.Version <= old.version {
 		x.mu.Unlock()

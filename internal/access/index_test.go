@@ -325,3 +325,36 @@ func BenchmarkApply(b *testing.B) {
 		x.Apply(set(g, version))
 	}
 }
+
+// decision 7: everything may have changed
+func TestALoadThatIsRepeatedForgetsWhatIsGoneAndKeepsWhatCameMeanwhile(t *testing.T) {
+	x := access.NewIndex(nil)
+	old, kept, late, deleted := grant("acme/a", "bob", "Viewer"), grant("acme/b", "bob", "Viewer"), grant("acme/c", "bob", "Viewer"), grant("acme/d", "bob", "Viewer")
+	for _, n := range []*node.Node{&old, &kept, &late, &deleted} {
+		n.Version = 1
+	}
+	if err := x.Load(sequence(old, kept, deleted)); err != nil {
+		t.Fatal(err)
+	}
+	err := x.Load(func(yield func(node.Node, error) bool) {
+		x.Apply(set(late, 1)) // created after the read has passed it
+		x.Apply(gone(deleted, 2))
+		_ = yield(kept, nil) && yield(deleted, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[node.Path]bool{"acme/a": false, "acme/b": true, "acme/c": true, "acme/d": false} {
+		if got := x.Evaluator().Permissions("bob", path).Has(access.Read); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+	failing := errors.New("away")
+	if err := x.Load(func(yield func(node.Node, error) bool) { yield(node.Node{}, failing) }); !errors.Is(err, failing) {
+		t.Fatal(err)
+	}
+	x.Apply(gone(kept, 2))
+	if x.Evaluator().Permissions("bob", "acme/b").Has(access.Read) {
+		t.Error("a load that failed has left the index deaf")
+	}
+}

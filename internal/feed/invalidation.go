@@ -16,6 +16,8 @@ type Invalidation struct {
 	Version  int64 // after the change; of a deletion the tombstone's
 	NodeType string
 	Node     *node.Node // where it is carried: after the change, of a deletion what was removed
+	Own      bool       // this process published it
+	Origin   string     // of one that it published: who in it wrote
 	At       time.Time  // of the change, as its writer or the server says; of a bare notification when it came
 
 	// Reset says that everything may have changed, and Cause why. The rest is then empty.
@@ -31,7 +33,7 @@ func (i Invalidation) selfContained() bool {
 }
 
 func ofChange(c store.Change) Invalidation {
-	return Invalidation{Path: c.Path, Kind: c.Kind, Version: c.Version, NodeType: c.Node.NodeType, Node: &c.Node, At: c.At}
+	return Invalidation{Path: c.Path, Kind: c.Kind, Version: c.Version, NodeType: c.Node.NodeType, Node: &c.Node, Own: true, Origin: c.Origin, At: c.At}
 }
 
 func ofRow(r store.ChangeRow) Invalidation {

@@ -85,6 +85,33 @@ func (h *Hub) Permissions(scope node.Path) {
 	}
 }
 
+// Reset takes note that everything may have changed: whatever is shown is read again.
+func (h *Hub) Reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, ws := range h.byNode {
+		for w := range ws {
+			w.reset()
+		}
+	}
+	for _, ls := range h.byParent {
+		for l := range ls {
+			l.mark()
+		}
+	}
+	for r := range h.results {
+		r.mark()
+	}
+}
+
+// Follows tells whether anything looks at the node at a path, or might show it: then a change by another
+// process is to come with its row.
+func (h *Hub) Follows(path node.Path) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.byNode[path]) > 0 || len(h.results) > 0
+}
+
 // Close ends every watch with ErrClosed.
 func (h *Hub) Close() {
 	h.mu.Lock()

@@ -45,6 +45,7 @@ type Watch struct {
 	mu     sync.Mutex
 	newest store.Change // the newest change that has arrived; Version 0 when none has
 	unsure bool         // permissions changed: ask again
+	missed bool         // changes may have been missed: read the node again
 	over   bool
 
 	held      node.Node // what the reader has
@@ -117,6 +118,13 @@ func (w *Watch) recheck() {
 	w.signal()
 }
 
+func (w *Watch) reset() {
+	w.mu.Lock()
+	w.missed = true
+	w.mu.Unlock()
+	w.signal()
+}
+
 func (w *Watch) end() {
 	w.mu.Lock()
 	w.over = true
@@ -138,8 +146,8 @@ func (w *Watch) Next(ctx context.Context) (Frame, error) {
 			}
 		}
 		w.mu.Lock()
-		newest, unsure, over := w.newest, w.unsure, w.over
-		w.unsure = false
+		newest, unsure, over, missed := w.newest, w.unsure, w.over, w.missed
+		w.unsure, w.missed = false, false
 		w.mu.Unlock()
 		if over {
 			return Frame{}, ErrClosed
@@ -157,10 +165,43 @@ func (w *Watch) Next(ctx context.Context) (Frame, error) {
 				return Frame{}, err
 			}
 		}
+		if missed && !over {
+			c, err := w.read(newest)
+			if err != nil {
+				rest(ctx, w.wake, rideMin)
+				w.reset()
+				continue
+			}
+			newest = c
+		}
 		if f, ok := w.step(newest); ok {
 			return f, nil
 		}
 	}
+}
+
+// read asks for the node as it is, where changes may have been missed. Only a verdict counts: of an answer
+// that says nothing it returns the error.
+func (w *Watch) read(newest store.Change) (store.Change, error) {
+	n, err := w.hub.nodes.Get(w.ctx, w.path)
+	var missing *store.NotFoundError
+	switch {
+	case errors.As(err, &missing):
+		if missing.LastVersion > newest.Version {
+			newest = store.Change{Kind: store.Deleted, Path: w.path, Version: missing.LastVersion}
+		}
+	case err != nil:
+		return newest, err
+	case n.Version > newest.Version:
+		newest = store.Change{Kind: store.Updated, Path: w.path, Node: n, Version: n.Version}
+	}
+	w.mu.Lock()
+	if newest.Version > w.newest.Version {
+		w.newest = newest
+	}
+	newest = w.newest
+	w.mu.Unlock()
+	return newest, nil
 }
 
 func (w *Watch) allowed() error {

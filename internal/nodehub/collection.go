@@ -44,6 +44,7 @@ type entry struct {
 	Collection
 	version int64
 	deleted bool
+	fresh   bool // came with a change since the last load
 }
 
 func newCollections() *collections {
@@ -65,7 +66,7 @@ func (c *collections) apply(n node.Node, version int64, deleted bool) {
 	if !ok {
 		return
 	}
-	e := entry{version: version, deleted: deleted || n.NodeType != TypeCollection}
+	e := entry{version: version, deleted: deleted || n.NodeType != TypeCollection, fresh: true}
 	if err := n.Content.Decode(&e.Collection); err != nil {
 		e.deleted = true
 	}
@@ -121,10 +122,33 @@ func (s *Service) LoadCollections(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, n := range nodes {
-		s.content.apply(n, n.Version, false)
-	}
+	s.content.load(nodes)
 	return nil
+}
+
+// load takes what was read; a configuration that was not found is gone.
+func (c *collections) load(nodes []node.Node) {
+	found := make(map[node.Path]bool, len(nodes))
+	for _, n := range nodes {
+		found[n.Path] = true
+		c.apply(n, n.Version, false)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for owner, byName := range c.of {
+		for name, e := range byName {
+			at, err := owner.Join(CollectionSegment)
+			if err == nil {
+				at, err = at.Join(name)
+			}
+			// What changed while it was read has a later version than any that the read could have seen.
+			if err == nil && !found[at] && !e.fresh {
+				e.deleted = true
+			}
+			e.fresh = false
+			byName[name] = e
+		}
+	}
 }
 
 // collections answers which of the named collections the node has. Asking is the permission check: the

@@ -151,6 +151,14 @@ func (t *types) keep(name string, info *typeInfo, epoch uint64) {
 	t.known[name] = info
 }
 
+// clear drops everything: any type may have changed.
+func (t *types) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.epoch++
+	clear(t.known)
+}
+
 // changed drops what a change may have altered.
 func (t *types) changed(c store.Change) {
 	t.mu.Lock()

@@ -80,7 +80,8 @@ type Service struct {
 	ops   *hub.Hub
 	reads *hub.Hub
 
-	running atomic.Int64 // operations under way
+	running atomic.Int64  // operations under way
+	epoch   atomic.Uint64 // raised when everything may have changed: rows of before are read again
 }
 
 // New starts the process hubs of a service.
@@ -176,6 +177,21 @@ func (s *Service) Refresh(path node.Path) {
 	if h := s.mesh.Find(string(path)); h != nil {
 		_ = refreshType.PostHub(message.WithIdentity(context.Background(), message.SystemIdentity()), h, &refresh{}) // a hub that is going down needs no refresh
 	}
+}
+
+// Reset takes note that everything may have changed: every hub reads its row again before its next use, types
+// and collections are looked up anew.
+func (s *Service) Reset(ctx context.Context) error {
+	s.epoch.Add(1)
+	s.types.clear()
+	return s.LoadCollections(ctx)
+}
+
+// Follows tells whether the service holds anything of a path that a change by another process concerns, so
+// that it needs the row.
+func (s *Service) Follows(path node.Path) bool {
+	_, collection := collectionOwner(path)
+	return collection || s.mesh.Find(string(path)) != nil
 }
 
 // Changed takes a committed change from the store's feed: it tells the hub at the path, unless that

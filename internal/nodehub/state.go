@@ -17,9 +17,10 @@ import (
 type state struct {
 	service *Service
 	node    node.Node
-	away    bool // the content is in the cache, or in the store
-	stale   bool // the row may be older than the store's: read it before the next use
-	gone    bool // the node was deleted
+	away    bool   // the content is in the cache, or in the store
+	stale   bool   // the row may be older than the store's: read it before the next use
+	gone    bool   // the node was deleted
+	epoch   uint64 // of the service when the row was taken
 }
 
 // set takes a row.
@@ -32,7 +33,7 @@ func (st *state) set(cache *contentCache, n node.Node) {
 	if n.MainNode == n.Path {
 		n.MainNode = n.Path
 	}
-	st.stale, st.gone = false, false
+	st.stale, st.gone, st.epoch = false, false, st.service.epoch.Load()
 	st.away = n.Content.Len() > inlineContent
 	if st.away {
 		cache.put(n.Path, n.Version, n.Content)
@@ -43,7 +44,7 @@ func (st *state) set(cache *contentCache, n node.Node) {
 
 // full returns the node with its content, and false when the store has to be asked.
 func (st *state) full(cache *contentCache) (node.Node, bool) {
-	if st.stale || st.gone {
+	if st.stale || st.gone || st.epoch != st.service.epoch.Load() {
 		return node.Node{}, false
 	}
 	if !st.away {
@@ -78,6 +79,7 @@ func (s *Service) current(ctx context.Context, h *hub.Hub) (node.Node, error) {
 func (s *Service) reload(ctx context.Context, h *hub.Hub) (node.Node, error) {
 	st := h.State().(*state)
 	path := node.Path(h.Path())
+	epoch := s.epoch.Load() // what makes rows old while this one is read makes it old, too
 	bound, cancel := s.mesh.Bounds().Context(context.WithoutCancel(ctx), budget.StoreRead, "read '"+h.Path()+"'")
 	defer cancel()
 	n, err := s.store.Read(bound, path)
@@ -92,6 +94,7 @@ func (s *Service) reload(ctx context.Context, h *hub.Hub) (node.Node, error) {
 	// data.md §1.3.4: an external row counts when it is newer; an equal one passes.
 	if n.Version >= st.node.Version || st.stale {
 		st.set(s.cache, n)
+		st.epoch = epoch
 	}
 	return n, nil
 }

@@ -133,6 +133,15 @@ func (r *Resolver) drop(path node.Path) {
 	}
 }
 
+// Clear drops everything: anything may have changed.
+func (r *Resolver) Clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.epoch++
+	clear(r.known)
+	clear(r.askedOf)
+}
+
 // Evict drops what a change at path may have made untrue: the path itself, everything that was
 // answered with it, and everything below it that was answered with an ancestor.
 func (r *Resolver) Evict(path node.Path) {
