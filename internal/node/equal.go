@@ -90,3 +90,16 @@ func parseDecimal(number string) decimal {
 	}
 	return d
 }
+
+// CanonicalNumber writes a JSON number so that numbers of the same value have the same text, whose length
+// is about that of the number.
+func CanonicalNumber(number string) string {
+	d := parseDecimal(number)
+	switch d.sign {
+	case 0:
+		return "0"
+	case -1:
+		return "-." + d.digits + "e" + strconv.Itoa(d.point)
+	}
+	return "." + d.digits + "e" + strconv.Itoa(d.point)
+}
