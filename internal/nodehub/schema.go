@@ -189,7 +189,6 @@ func compileSchema(n node.Node) (*compiled, error) {
 	if out.schema, err = c.Compile(at); err != nil {
 		return nil, broken(err)
 	}
-	res.sealed.Store(true)
 	if err := out.plan(text); err != nil {
 		return nil, broken(err)
 	}

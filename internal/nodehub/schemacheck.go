@@ -177,6 +177,7 @@ func (k *checker) fits(s *jsonschema.Schema, v any, at place) bool {
 		panic(&workError{broken: true, reason: fmt.Sprintf("'%s' refers to itself, or through more than %d others, at the same value", shorten(s.Location), maxInPlace)})
 	}
 	at.scope = k.enter(at.scope, p)
+	k.spend(2)
 	key := verdictKey{s, identity(v), at.scope}
 	if fits, ok := k.kept[key]; ok {
 		return fits

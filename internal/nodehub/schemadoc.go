@@ -8,10 +8,11 @@ import (
 // The bounds of a schema's text. Whoever may write a type decides what the mesh compiles, so what
 // compiling costs is bounded before it begins.
 const (
-	maxSchemaValues   = 20_000  // values in the schema
-	maxSchemaPointers = 4 << 20 // bytes of the places of all its values together: each compiled part keeps its own
-	maxPatternSize    = 5_000   // instructions of one regular expression
-	maxPatternsSize   = 50_000  // of all those of a schema
+	maxSchemaValues   = 20_000   // values in the schema
+	maxSchemaPointers = 4 << 20  // bytes of the places of all its values together: each compiled part keeps its own
+	maxPatternSize    = 5_000    // instructions of one regular expression
+	maxPatternsSize   = 50_000   // of all those of a schema
+	maxPatternsText   = 32 << 10 // bytes of all those of a schema: a few may name all letters of all scripts
 )
 
 // schemaText is what is known of a schema's text before it is compiled.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
-	"sync/atomic"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -17,26 +17,29 @@ type pattern struct {
 	program *syntax.Prog
 }
 
-// patterns compiles the regular expressions of one schema, within the bounds. It is safe for concurrent
-// use: checking a format compiles, too.
+// patterns compiles the regular expressions of one schema, each once and within the bounds. It is safe for
+// concurrent use.
 type patterns struct {
-	total  atomic.Int64
-	sealed atomic.Bool // the schema is compiled; what is compiled now is not kept
+	mu   sync.Mutex
+	made map[string]pattern
+	size int // of all programs
+	text int // bytes of all texts
 }
 
 func (p *patterns) compile(text string) (jsonschema.Regexp, error) {
-	if len(text) > maxPatternSize {
-		return nil, fmt.Errorf("a pattern of %d bytes; at most %d are allowed", len(text), maxPatternSize)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known, ok := p.made[text]; ok {
+		return known, nil
 	}
-	tree, err := syntax.Parse(text, syntax.Perl)
+	if p.text += len(text); p.text > maxPatternsText {
+		return nil, fmt.Errorf("its patterns have more than %d bytes together", maxPatternsText)
+	}
+	tree, size, err := parsePattern(text)
 	if err != nil {
 		return nil, err
 	}
-	size := programSize(tree)
-	if size > maxPatternSize {
-		return nil, fmt.Errorf("the pattern %q has %d steps; at most %d are allowed: repeat less", text, size, maxPatternSize)
-	}
-	if !p.sealed.Load() && p.total.Add(int64(size)) > maxPatternsSize {
+	if p.size += size; p.size > maxPatternsSize {
 		return nil, fmt.Errorf("its patterns have more than %d steps together", maxPatternsSize)
 	}
 	re, err := regexp.Compile(text)
@@ -47,7 +50,25 @@ func (p *patterns) compile(text string) (jsonschema.Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pattern{re, size, program}, nil
+	if p.made == nil {
+		p.made = map[string]pattern{}
+	}
+	p.made[text] = pattern{re, size, program}
+	return p.made[text], nil
+}
+
+// parsePattern reads a regular expression that is within the bounds, and estimates the size of its program.
+func parsePattern(text string) (tree *syntax.Regexp, size int, err error) {
+	if len(text) > maxPatternSize {
+		return nil, 0, fmt.Errorf("a pattern of %d bytes; at most %d are allowed", len(text), maxPatternSize)
+	}
+	if tree, err = syntax.Parse(text, syntax.Perl); err != nil {
+		return nil, 0, err
+	}
+	if size = programSize(tree); size > maxPatternSize {
+		return nil, 0, fmt.Errorf("the pattern %q has %d steps; at most %d are allowed: repeat less", text, size, maxPatternSize)
+	}
+	return tree, size, nil
 }
 
 // programSize estimates the instructions of a regular expression from above.

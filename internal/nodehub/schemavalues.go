@@ -104,8 +104,10 @@ func (k *checker) format(s *jsonschema.Schema, v any) bool {
 	}
 	if text, ok := v.(string); ok {
 		k.spend(4 + len(text)/16)
-		if s.Format.Name == "regex" {
-			k.spend(min(len(text), maxPatternSize))
+		if s.Format.Name == "regex" { // the library would compile it
+			k.spend(parsePrice * min(len(text), maxPatternSize))
+			_, _, err := parsePattern(text)
+			return err == nil
 		}
 	}
 	return s.Format.Validate(v) == nil
@@ -129,6 +131,7 @@ func (k *checker) hasAll(obj map[string]any, names []string) bool {
 func (k *checker) repeated(arr []any) []int {
 	first := make(map[string]int, len(arr))
 	for i, item := range arr {
+		k.spend(3)
 		k.walk(item)
 		text := string(canonical(nil, item))
 		if j, ok := first[text]; ok {
@@ -149,8 +152,9 @@ func (k *checker) textLength(s *jsonschema.Schema, text string) bool {
 
 // The price of a regular expression.
 const (
-	shortMatch   = 16 // steps that the library's machine is trusted with: an estimate from above
-	lettersAStep = 8  // moves of the automaton that are one step
+	shortMatch   = 16  // steps that the library's machine is trusted with: an estimate from above
+	lettersAStep = 8   // moves of the automaton that are one step
+	parsePrice   = 128 // steps to read a byte of one: it may name all letters of all scripts
 )
 
 // matches asks a regular expression. What may cost much is done by a machine that counts.
