@@ -12,7 +12,7 @@ const (
 	maxSchemaPointers = 4 << 20  // bytes of the places of all its values together: each compiled part keeps its own
 	maxPatternSize    = 5_000    // instructions of one regular expression
 	maxPatternsSize   = 50_000   // of all those of a schema
-	maxPatternsText   = 32 << 10 // bytes of all those of a schema: a few may name all letters of all scripts
+	maxPatternsText   = 16 << 10 // bytes of all those of a schema: a few may name all letters of all scripts
 )
 
 // schemaText is what is known of a schema's text before it is compiled.

@@ -62,7 +62,7 @@ func (s *slots) run(ctx context.Context, nodeType string, f func(context.Context
 		}()
 		done <- f(wait)
 	}()
-	err := context.Cause(wait)
+	var err error
 	select {
 	case err = <-done:
 	case <-wait.Done():
