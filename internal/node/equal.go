@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Equal tells whether two contents are the same JSON value: the order of members, white space,
-// escapes and the spelling of a number (1, 1.0, 1e0) do not matter (data.md §1.1).
+// Equal tells whether two contents are the same JSON structure: the order of members, white space and
+// escapes do not matter (data.md §1.1). Numbers are kept as they are written, so the spelling of one does
+// matter: 1, 1.0 and 1e0 differ, and so do 0 and -0. [EqualNumbers] compares by value.
 func Equal(a, b Content) bool {
 	if a.text == b.text {
 		return true
@@ -41,13 +42,9 @@ func equalValues(a, b *value) bool {
 		return b.isArray() && slices.EqualFunc(a.parts, b.parts, func(x, y value) bool { return equalValues(&x, &y) })
 	case a.raw[0] == '"':
 		return b.raw[0] == '"' && unquote(a.raw) == unquote(b.raw)
-	case isNumber(a.raw) && isNumber(b.raw):
-		return EqualNumbers(a.raw, b.raw)
 	}
-	return false
+	return false // numbers, true, false and null: the same text was equal above
 }
-
-func isNumber(raw string) bool { return raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' }
 
 // EqualNumbers tells whether two JSON numbers have the same value, exactly.
 func EqualNumbers(a, b string) bool { return CompareNumbers(a, b) == 0 }
@@ -92,4 +89,17 @@ func parseDecimal(number string) decimal {
 		return decimal{}
 	}
 	return d
+}
+
+// CanonicalNumber writes a JSON number so that numbers of the same value have the same text, whose length
+// is about that of the number.
+func CanonicalNumber(number string) string {
+	d := parseDecimal(number)
+	switch d.sign {
+	case 0:
+		return "0"
+	case -1:
+		return "-." + d.digits + "e" + strconv.Itoa(d.point)
+	}
+	return "." + d.digits + "e" + strconv.Itoa(d.point)
 }

@@ -168,7 +168,7 @@ func TestAnyWritableFieldMakesADifferenceAndStampsDoNot(t *testing.T) {
 	m := n
 	same := 3
 	m.Version, m.CreatedAt, m.CreatedBy, m.ModifiedAt, m.ModifiedBy, m.Order = 9, time.Time{}, "", time.Time{}, "", &same
-	m.Content = parse(t, `{"big":12345678901234567890.1,"phone":"38.76.98.06","supplierId":28,"$type":"SupplierContent"}`)
+	m.Content = parse(t, `{"big":12345678901234567890.10,"phone":"38.76.98.06","supplierId":28,"$type":"SupplierContent"}`)
 	if !n.SameAs(m) {
 		t.Error("stamps make a difference")
 	}

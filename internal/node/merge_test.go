@@ -56,7 +56,7 @@ func TestADiffIsTheSmallestPatchOfMembers(t *testing.T) {
 		{`{"a":1}`, `{"a":{"x":1}}`, `{"a":{"x":1}}`, true},
 		{`{"a":[1,null]}`, `{"a":[2,null]}`, `{"a":[2,null]}`, true},
 		{`{"a":null,"b":1}`, `{"a":null,"b":2}`, `{"b":2}`, true},
-		{`{"a":1}`, `{"a":1.0}`, `{}`, true},
+		{`{"a":1}`, `{"a":1.0}`, `{"a":1.0}`, true},
 		{`{"a":1}`, `null`, `null`, true},
 		{`null`, `{"a":1}`, `{"a":1}`, true},
 		{`[1]`, `[1,2]`, `[1,2]`, true},

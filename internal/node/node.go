@@ -40,8 +40,8 @@ type Node struct {
 func (n Node) IsSatellite() bool { return n.MainNode != n.Path }
 
 // SameAs tells whether other is the same record but for what the owner stamps: version, creation and
-// modification. It is the proof of a change that mints a version (data.md §1.3.1); contents compare as
-// JSON values (§1.1).
+// modification. It is the proof of a change that mints a version (data.md §1.3.1); contents compare
+// as [Equal] does (§1.1).
 func (n Node) SameAs(other Node) bool {
 	return n.Path == other.Path && n.MainNode == other.MainNode &&
 		n.NodeType == other.NodeType && n.Name == other.Name &&

@@ -23,6 +23,7 @@ type SchemaError struct {
 	NodeType string
 	Reason   string
 	Broken   bool // the schema is at fault, not the content
+	TooMuch  bool // whether the content fits takes too much to find out
 }
 
 func (e *SchemaError) Error() string {
@@ -31,6 +32,9 @@ func (e *SchemaError) Error() string {
 	}
 	if e.Broken {
 		return fmt.Sprintf("the schema of type '%s' cannot be used: %s", e.NodeType, e.Reason)
+	}
+	if e.TooMuch {
+		return fmt.Sprintf("the content is too large for the schema of type '%s': %s", e.NodeType, e.Reason)
 	}
 	return fmt.Sprintf("the content does not fit type '%s': %s", e.NodeType, e.Reason)
 }
@@ -58,13 +62,6 @@ type types struct {
 type typeInfo struct {
 	schema *compiled // nil: any content
 	err    error
-}
-
-// compiled is a schema that can be checked with.
-type compiled struct {
-	schema  *jsonschema.Schema
-	refuses *jsonschema.Schema              // fits what schema does not: it tells no places, and costs little memory
-	dynamic map[string][]*jsonschema.Schema // parts by the name of their $dynamicAnchor
 }
 
 func newTypes(rows interface {
@@ -123,7 +120,7 @@ func (t *types) resolve(ctx context.Context, name string) (*typeInfo, error) {
 	case n.NodeType != node.TypeNodeType && !registered:
 		return nil, &TypeError{NodeType: name}
 	}
-	err = t.slots.run(ctx, name, func() (err error) {
+	err = t.slots.run(ctx, name, func(context.Context) (err error) {
 		info.schema, err = compileSchema(n)
 		return err
 	})
@@ -192,56 +189,18 @@ func compileSchema(n node.Node) (*compiled, error) {
 	c.UseLoader(noLoader{})
 	var res patterns
 	c.UseRegexpEngine(res.compile)
-	const at, not = "node:schema", "node:not"
-	if err := c.AddResource(not, map[string]any{"not": map[string]any{"$ref": at}}); err != nil {
-		return nil, broken(err)
-	}
+	const at = "node:schema"
 	if err := c.AddResource(at, doc); err != nil {
 		return nil, broken(err)
 	}
-	out := &compiled{dynamic: map[string][]*jsonschema.Schema{}}
+	out := &compiled{}
 	if out.schema, err = c.Compile(at); err != nil {
 		return nil, broken(err)
 	}
-	if out.refuses, err = c.Compile(not); err != nil {
-		return nil, broken(err)
-	}
-	res.sealed.Store(true)
-	if err := out.gather(text.dynamicAnchors); err != nil {
+	if err := out.plan(text); err != nil {
 		return nil, broken(err)
 	}
 	return out, nil
-}
-
-// gather finds where dynamic references may lead, so that work can be counted. It refuses those whose
-// targets can not be told: anchors are how many the schema's own text has.
-func (c *compiled) gather(anchors int) error {
-	seen := map[*jsonschema.Schema]bool{c.schema: true}
-	own, dynamic := 0, false
-	for todo := []*jsonschema.Schema{c.schema}; len(todo) > 0; {
-		s := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if s.RecursiveRef != nil && s.RecursiveRef.RecursiveAnchor {
-			return errors.New("it uses $recursiveAnchor; use $dynamicAnchor and $dynamicRef of draft 2020-12")
-		}
-		dynamic = dynamic || s.DynamicRef != nil && s.DynamicRef.Anchor != ""
-		if s.DynamicAnchor != "" {
-			c.dynamic[s.DynamicAnchor] = append(c.dynamic[s.DynamicAnchor], s)
-			if !strings.HasPrefix(s.Location, "https://json-schema.org/") {
-				own++
-			}
-		}
-		parts(s, func(sub *jsonschema.Schema) {
-			if !seen[sub] {
-				seen[sub] = true
-				todo = append(todo, sub)
-			}
-		})
-	}
-	if dynamic && own < anchors {
-		return errors.New("it has a $dynamicAnchor in a part that nothing refers to by $ref")
-	}
-	return nil
 }
 
 // jsonRaw is raw JSON text.
@@ -271,59 +230,31 @@ func (t *types) check(ctx context.Context, n node.Node) error {
 	if info.schema == nil {
 		return nil
 	}
-	return t.slots.run(ctx, n.NodeType, func() error { return info.schema.check(n) })
+	return t.slots.run(ctx, n.NodeType, func(ctx context.Context) error { return info.schema.check(ctx, n) })
 }
 
-// check validates a content, within the bound of work.
-func (c *compiled) check(n node.Node) error {
+// check validates a content, within the bound of work and for as long as ctx.
+func (c *compiled) check(ctx context.Context, n node.Node) error {
 	bad := &SchemaError{NodeType: n.NodeType}
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(n.Content.String()))
 	if err != nil {
 		bad.Reason = oneLine(err.Error())
 		return bad
 	}
-	units, err := workOf(c, doc)
-	if err != nil {
-		bad.Broken, bad.Reason = true, oneLine(err.Error())
+	k := newChecker(ctx, c, n.Content.Len())
+	fits, err := k.run(doc)
+	var much *workError
+	switch {
+	case errors.As(err, &much):
+		bad.Broken, bad.TooMuch, bad.Reason = much.broken, !much.broken, oneLine(much.Error())
 		return bad
-	}
-	if c.refuses.Validate(doc) != nil {
+	case err != nil:
+		return err // nothing is known of the content
+	case fits:
 		return nil
 	}
-	bad.Reason = "it is too large to say where"
-	if units <= detailWork {
-		if err := c.schema.Validate(doc); err != nil {
-			bad.Reason = describe(err)
-		}
-	}
+	bad.Reason = k.why(doc)
 	return bad
-}
-
-// describe names the first places where a content does not fit.
-func describe(err error) string {
-	var v *jsonschema.ValidationError
-	if !errors.As(err, &v) {
-		return oneLine(err.Error())
-	}
-	var out []string
-	var walk func(e *jsonschema.ValidationError)
-	walk = func(e *jsonschema.ValidationError) {
-		if len(out) == 5 {
-			return
-		}
-		if len(e.Causes) == 0 {
-			text := oneLine(e.Error())
-			if i := strings.LastIndex(text, "at '"); i >= 0 {
-				text = text[i:]
-			}
-			out = append(out, shorten(text))
-		}
-		for _, c := range e.Causes {
-			walk(c)
-		}
-	}
-	walk(v)
-	return strings.Join(out, "; ")
 }
 
 // shorten cuts a text that quotes what may be long.

@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
 )
 
@@ -44,15 +41,17 @@ func checkWith(schema, content string) (took time.Duration, allocated uint64, er
 	start := time.Now()
 	c, err := compileSchema(node.Node{Path: "mal/T", Content: node.RawContent(`{"schema":` + schema + `}`)})
 	if err == nil {
-		err = c.check(node.Node{Path: "mal/n", NodeType: "mal/T", Content: node.RawContent(content)})
+		err = c.check(context.Background(), node.Node{Path: "mal/n", NodeType: "mal/T", Content: node.RawContent(content)})
 	}
 	took = time.Since(start)
 	runtime.ReadMemStats(&after)
 	return took, after.TotalAlloc - before.TotalAlloc, err
 }
 
-// bad input: a schema that would take for ever, or all memory
-func TestASchemaThatWouldTakeForEverIsRefusedSoon(t *testing.T) {
+// bad input: a schema that would take for ever, or all memory, where each way to a part is gone
+// A check that can be had in little time has its true verdict; what can not is refused, and says so.
+func TestASchemaThatWouldTakeForEverIsAnsweredSoon(t *testing.T) {
+	const fits = "fits"
 	numbers := listOf(60_000, func(i int) string { return fmt.Sprintf("%de9999", i) })
 	signs := listOf(8_000, func(i int) string {
 		return listOf(14, func(bit int) string {
@@ -64,15 +63,15 @@ func TestASchemaThatWouldTakeForEverIsRefusedSoon(t *testing.T) {
 	})
 	deep := strings.Repeat(`{"l":`, 150) + `{}` + strings.Repeat(`}`, 150)
 	for name, test := range map[string]struct{ schema, content, want string }{
-		"allOf that doubles":            {doubling(26, `{"type":"object"}`, "allOf"), `{}`, "steps"},
-		"allOf that doubles the errors": {doubling(22, `{"type":"string"}`, "allOf"), `{}`, "steps"},
-		"anyOf that doubles":            {doubling(45, `{"type":"string"}`, "anyOf"), `{}`, "steps"},
-		"oneOf that doubles":            {doubling(45, `{"type":"string"}`, "oneOf"), `{}`, "steps"},
-		"two ways down at each level":   {`{"$defs":{"n":{"properties":{"l":{"allOf":[{"$ref":"#/$defs/n"},{"$ref":"#/$defs/n"}]}}}},"$ref":"#/$defs/n"}`, deep, "steps"},
-		"dependentSchemas":              {`{"$defs":{"n":{"properties":{"l":{"dependentSchemas":{"l":{"$ref":"#/$defs/n"}},"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}`, deep, "steps"},
+		"allOf that doubles":            {doubling(26, `{"type":"object"}`, "allOf"), `{}`, fits},
+		"allOf that doubles the errors": {doubling(22, `{"type":"string"}`, "allOf"), `{}`, "got object, want string"},
+		"anyOf that doubles":            {doubling(45, `{"type":"string"}`, "anyOf"), `{}`, "got object, want string"},
+		"oneOf that doubles":            {doubling(45, `{"type":"string"}`, "oneOf"), `{}`, "got object, want string"},
+		"two ways down at each level":   {`{"$defs":{"n":{"properties":{"l":{"allOf":[{"$ref":"#/$defs/n"},{"$ref":"#/$defs/n"}]}}}},"$ref":"#/$defs/n"}`, deep, fits},
+		"dependentSchemas":              {`{"$defs":{"n":{"properties":{"l":{"dependentSchemas":{"l":{"$ref":"#/$defs/n"}},"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}`, deep, fits},
 		"contains at each level": {`{"$defs":{"n":{"contains":{"$ref":"#/$defs/n"},"items":{"$ref":"#/$defs/n"}}},"$ref":"#/$defs/n"}`,
-			strings.Repeat("[", 150) + strings.Repeat("]", 150), "steps"},
-		"unevaluatedProperties at each level": {`{"$defs":{"n":{"properties":{"l":{"$ref":"#/$defs/n"}},"unevaluatedProperties":{"$ref":"#/$defs/n"},"additionalProperties":{"$ref":"#/$defs/n"},"patternProperties":{"l":{"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}`, deep, "steps"},
+			strings.Repeat("[", 150) + strings.Repeat("]", 150), "must contain"},
+		"unevaluatedProperties at each level": {`{"$defs":{"n":{"properties":{"l":{"$ref":"#/$defs/n"}},"unevaluatedProperties":{"$ref":"#/$defs/n"},"additionalProperties":{"$ref":"#/$defs/n"},"patternProperties":{"l":{"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}`, deep, fits},
 		"a part that leads to itself":         {`{"anyOf":[{"type":"string"},{"$ref":"#"}]}`, `{}`, "refers to itself"},
 		"parts that all lead to each other": {func() string {
 			all := listOf(30, func(i int) string { return fmt.Sprintf(`{"$ref":"#/$defs/a%d"}`, i) })
@@ -82,20 +81,29 @@ func TestASchemaThatWouldTakeForEverIsRefusedSoon(t *testing.T) {
 			}
 			return `{"$defs":{` + strings.Join(defs, ",") + `},"$ref":"#/$defs/a0"}`
 		}(), `{}`, "refers to itself"},
-		"dynamic references that double":                {`{"$dynamicAnchor":"n","properties":{"l":{"allOf":[{"$dynamicRef":"#n"},{"$dynamicRef":"#n"}]}}}`, deep, "steps"},
+		"dynamic references that double":                {`{"$dynamicAnchor":"n","properties":{"l":{"allOf":[{"$dynamicRef":"#n"},{"$dynamicRef":"#n"}]}}}`, deep, fits},
 		"an anchor that only a dynamic reference finds": {`{"$dynamicAnchor":"n","$defs":{"x":{"$id":"https://example.com/x","$dynamicAnchor":"n"}},"properties":{"l":{"$dynamicRef":"#n"}}}`, `{}`, "$dynamicAnchor"},
 		"a recursive anchor":                            {`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"properties":{"l":{"$recursiveRef":"#"}}}`, `{}`, "$recursiveAnchor"},
-		"a list of names for each of many":              {`{"items":{"required":` + listOf(10_000, func(i int) string { return fmt.Sprintf(`"n%d"`, i) }) + `}}`, listOf(10_000, always("{}")), "steps"},
-		"a long enum for each of many":                  {`{"items":{"enum":` + listOf(10_000, func(i int) string { return fmt.Sprint(i) }) + `}}`, listOf(10_000, always("1e9")), "steps"},
-		"unique items that share a hash":                {`{"uniqueItems":true}`, signs, "steps"},
-		"large numbers":                                 {`{"items":{"multipleOf":1e-9999}}`, numbers, "steps"},
-		"a pattern that repeats":                        {`{"pattern":"(x{100}){10}(y{100}){10}(x{100}){10}(y{100}){10}(x{100}){10}"}`, `""`, "repeat less"},
-		"a long pattern":                                {`{"pattern":"` + strings.Repeat("x", 100_000) + `"}`, `""`, "/pattern"},
-		"many patterns":                                 {`{"allOf":` + listOf(1_000, func(i int) string { return fmt.Sprintf(`{"pattern":"x{%d}"}`, 1+i%1000) }) + `}`, `""`, "together"},
-		"a pattern on a long text":                      {`{"pattern":"(x{0,500}){2}y"}`, `"` + strings.Repeat("x", 1<<19) + `"`, "steps"},
-		"a text that is a large pattern":                {`{"$schema":"http://json-schema.org/draft-07/schema#","format":"regex"}`, `"` + strings.Repeat("x{1000}", 100_000) + `"`, "does not fit"},
-		"very many parts":                               {`{"allOf":` + listOf(100_000, always("true")) + `}`, `{}`, "values"},
-		"long names above many parts":                   {`{"properties":{"` + strings.Repeat("n", 200_000) + `":{"allOf":` + listOf(15_000, always("true")) + `}}}`, `{}`, "names"},
+		"a list of names for each of many":              {`{"items":{"required":` + listOf(10_000, func(i int) string { return fmt.Sprintf(`"n%d"`, i) }) + `}}`, listOf(10_000, always("{}")), "missing property 'n0'"},
+		"a long enum for each of many":                  {`{"items":{"enum":` + listOf(10_000, func(i int) string { return fmt.Sprint(i) }) + `}}`, listOf(10_000, always("1e9")), "value must be one of"},
+		"unique items that share a hash":                {`{"uniqueItems":true}`, signs, fits},
+		"many parts for each of many":                   {`{"items":{"allOf":` + listOf(9_000, func(i int) string { return fmt.Sprintf(`{"minimum":%d}`, -i) }) + `}}`, listOf(3_000, func(i int) string { return fmt.Sprint(i) }), "steps"},
+		"many parts at each level":                      {`{"$defs":{"n":{"allOf":` + listOf(800, always(`{"properties":{"l":{"$ref":"#/$defs/n"}}}`)) + `}},"$ref":"#/$defs/n"}`, listOf(1, always(strings.Repeat(`{"l":`, 190)+`{}`+strings.Repeat(`}`, 190))), fits},
+		"many alternatives of many":                     {`{"items":{"oneOf":` + listOf(2_000, func(i int) string { return fmt.Sprintf(`{"type":"object","properties":{"k":{"const":"k%d"}}}`, i) }) + `}}`, listOf(2_000, always(`{"k":"k1999"}`)), "steps"},
+		"names that are all there":                      {`{"items":{"allOf":` + listOf(90, always(`{"required":`+listOf(200, func(i int) string { return fmt.Sprintf(`"n%d"`, i) })+`}`)) + `}}`, listOf(400, always("{"+strings.Trim(listOf(200, func(i int) string { return fmt.Sprintf(`"n%d":1`, i) }), "[]")+"}")), "steps"},
+		"patterns that name all letters": {`{"allOf":` + listOf(200, func(i int) string {
+			return fmt.Sprintf(`{"pattern":"%s%d"}`, strings.Repeat(`[\\pL\\pN]`, 400), i)
+		}) + `}`, `""`, "/allOf/"},
+		"texts that name all letters":    {`{"$schema":"http://json-schema.org/draft-07/schema#","items":{"format":"regex"}}`, listOf(6, func(i int) string { return `"` + strings.Repeat(`[\\pL\\pN]`, 400) + fmt.Sprint(i) + `"` }), "steps"},
+		"a pattern that goes back":       {`{"pattern":"^(([a-z])+.)+[A-Z]([a-z])+$"}`, `"` + strings.Repeat("a", 1<<17) + `"`, "does not fit"},
+		"large numbers":                  {`{"items":{"multipleOf":1e-9999}}`, numbers, "steps"},
+		"a pattern that repeats":         {`{"pattern":"(x{100}){10}(y{100}){10}(x{100}){10}(y{100}){10}(x{100}){10}"}`, `""`, "repeat less"},
+		"a long pattern":                 {`{"pattern":"` + strings.Repeat("x", 100_000) + `"}`, `""`, "/pattern"},
+		"many patterns":                  {`{"allOf":` + listOf(1_000, func(i int) string { return fmt.Sprintf(`{"pattern":"x{%d}"}`, 1+i%1000) }) + `}`, `""`, "together"},
+		"a pattern on a long text":       {`{"pattern":"(x{0,500}){2}y"}`, `"` + strings.Repeat("x", 1<<16) + `"`, "steps"},
+		"a text that is a large pattern": {`{"$schema":"http://json-schema.org/draft-07/schema#","format":"regex"}`, `"` + strings.Repeat("x{1000}", 100_000) + `"`, "does not fit"},
+		"very many parts":                {`{"allOf":` + listOf(100_000, always("true")) + `}`, `{}`, "values"},
+		"long names above many parts":    {`{"properties":{"` + strings.Repeat("n", 200_000) + `":{"allOf":` + listOf(15_000, always("true")) + `}}}`, `{}`, "names"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !json.Valid([]byte(test.schema)) || !json.Valid([]byte(test.content)) {
@@ -103,33 +111,18 @@ func TestASchemaThatWouldTakeForEverIsRefusedSoon(t *testing.T) {
 			}
 			took, allocated, err := checkWith(test.schema, test.content)
 			var bad *SchemaError
-			if !errors.As(err, &bad) || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("%v", err)
+			if test.want == fits {
+				if err != nil {
+					t.Errorf("%.500v", err)
+				}
+			} else if !errors.As(err, &bad) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%.500v", err)
 			}
-			t.Log(took, allocated>>20, "MiB", err)
-			if took > 20*time.Second || allocated > 1<<30 {
+			t.Logf("%s, %d MiB: %.200v", took, allocated>>20, err)
+			if took > 20*time.Second || allocated > 256<<20 {
 				t.Errorf("%s and %d MiB", took, allocated>>20)
 			}
 		})
-	}
-}
-
-// bad input: as much work as the bound allows
-func TestTheDearestCheckThatIsAllowedIsSoonOver(t *testing.T) {
-	for _, first := range []string{`{"type":"object"}`, `{"type":"string"}`} {
-		for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
-			for levels := 20; ; levels-- {
-				took, allocated, err := checkWith(doubling(levels, first, keyword), `{}`)
-				if took > 20*time.Second || allocated > 2<<30 {
-					t.Errorf("%s %s of %d levels: %s, %d MiB", first, keyword, levels, took, allocated>>20)
-				}
-				var bad *SchemaError
-				if !errors.As(err, &bad) || !bad.Broken {
-					t.Log(first, keyword, levels, took, allocated>>20, "MiB", err)
-					break
-				}
-			}
-		}
 	}
 }
 
@@ -152,7 +145,7 @@ func TestWhatASchemaOrdinarilyAsksIsStillChecked(t *testing.T) {
 		{`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"type":"object","properties":{"a":{"type":"string"}}}`, true, ""},
 		{`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"properties":{"a":{"type":"sting"}}}`, false, "/properties/a/type"},
 		{orders, listOf(12_000, func(i int) string { return fmt.Sprintf(`{"id":"o-%d","total":%d.5,"lines":[]}`, i, i) }), true, ""},
-		{orders, listOf(12_000, func(i int) string { return fmt.Sprintf(`{"id":"o-%d","total":%d.5}`, i, i-1) }), false, "too large to say where"},
+		{orders, listOf(12_000, func(i int) string { return fmt.Sprintf(`{"id":"o-%d","total":%d.5}`, i, i-1) }), false, "at '/0/total': must be >= 0 but is -1.5"},
 		{`{"uniqueItems":true}`, listOf(2_000, func(i int) string { return fmt.Sprintf(`{"id":%d}`, i) }), true, ""},
 		{`{"uniqueItems":true}`, `[{"a":1},{"a":1.0}]`, false, "items at 0 and 1 are equal"},
 	} {
@@ -165,48 +158,6 @@ func TestWhatASchemaOrdinarilyAsksIsStillChecked(t *testing.T) {
 			t.Errorf("%.80s: %v", test.schema, err)
 		}
 	}
-}
-
-// bad input: a check whose end was not foreseen
-func TestACheckThatDoesNotEndIsNotWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSlots(slog.New(slog.DiscardHandler))
-		end := make(chan struct{})
-		for range cap(s.free) {
-			go func() {
-				err := s.run(t.Context(), "mal/T", func() error { <-end; return nil })
-				var bad *SchemaError
-				if !errors.As(err, &bad) || !bad.Broken {
-					t.Errorf("%v", err)
-				}
-			}()
-		}
-		synctest.Wait()
-		<-time.After(schemaWait) // virtual time
-		synctest.Wait()
-		if n := s.stuck.Load(); n != int64(cap(s.free)) {
-			t.Fatalf("%d are counted as stuck", n)
-		}
-		// Every place is taken: the next is refused as worth another try, or leaves with its caller.
-		err := s.run(t.Context(), "shop/Order", func() error { return nil })
-		var full *message.Failure
-		if !errors.As(err, &full) || full.Reason != message.ReasonOverloaded {
-			t.Fatalf("%v", err)
-		}
-		gone, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := s.run(gone, "shop/Order", func() error { return nil }); !errors.Is(err, context.Canceled) {
-			t.Fatalf("%v", err)
-		}
-		close(end)
-		synctest.Wait()
-		if n := s.stuck.Load(); n != 0 || len(s.free) != 0 {
-			t.Fatalf("%d stuck, %d places taken", n, len(s.free))
-		}
-		if err := s.run(t.Context(), "shop/Order", func() error { panic("a fault") }); !errors.As(err, new(*SchemaError)) {
-			t.Fatalf("%v", err)
-		}
-	})
 }
 
 // invariant: whatever schema and content there are, checking ends within its bound

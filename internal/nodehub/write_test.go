@@ -33,6 +33,22 @@ func TestAVersionIsMintedOnlyOnAProvenChange(t *testing.T) {
 	}
 }
 
+// data §1.3.1
+// Numbers are kept as they are written, so the spelling of one is part of what is stored.
+func TestAWriteThatSpellsANumberAnewIsAChange(t *testing.T) {
+	r := newRig(t)
+	r.create("acme/a", "", `{"x":1.0,"y":-0}`)
+	if n := r.patch("acme/a", `{"content":{"x":1}}`); n.Version != 2 || n.Content.Text() != `{"x":1,"y":-0}` {
+		t.Errorf("1.0 to 1: version %d, %s", n.Version, n.Content)
+	}
+	if n := r.patch("acme/a", `{"content":{"y":0}}`); n.Version != 3 || n.Content.Text() != `{"x":1,"y":0}` {
+		t.Errorf("-0 to 0: version %d, %s", n.Version, n.Content)
+	}
+	if n := r.patch("acme/a", `{"content":{"x":1,"y":0}}`); n.Version != 3 {
+		t.Errorf("the same spelling: version %d", n.Version)
+	}
+}
+
 // data §1.3.2
 func TestAPatchCannotSteerTheVersionOrTheStamps(t *testing.T) {
 	r := newRig(t)

@@ -40,6 +40,17 @@ func TestADocumentIsRenderedWithTablesCodeLinksAndImages(t *testing.T) {
 }
 
 // edge §4
+// The description of an image is any text, escaped: readers who do not see the image have nothing else.
+func TestADescriptionOfAnImageIsKeptWhateverItSays(t *testing.T) {
+	out := rendered(t, "acme/x", "![Figure 1: a => b — \"c\" < d](a.png \"Title: x = y\")")
+	for _, want := range []string{`alt="Figure 1: a =&gt; b — &#34;c&#34; &lt; d"`, `title="Title: x = y"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("lacks %s\n%s", want, out)
+		}
+	}
+}
+
+// edge §4
 func TestWhatRunsLoadsOrCoversThePageIsTakenOut(t *testing.T) {
 	out := rendered(t, "acme/x", strings.Join([]string{
 		`<script>alert(1)</script>`, "", `<img src=x onerror="alert(1)">`, "", `<a href="javascript:alert(1)">x</a>`, "",

@@ -50,6 +50,36 @@ func Serve(ctx context.Context, addr string) error {
 Nobody asked any.
 `;
 
+const word = "workspace.GetMeshNodeStream(path).WithLatestVersionOfTheNode(current=>current.With(content))";
+/** A document whose words do not fit on the screen of a phone, wherever text may stand. */
+export const wide = {
+  nodeType: "Markdown", name: `Wide-${word}`, description: `Always use ${word} for it`, category: word,
+  content: { $type: "Markdown", markdown: `# Head ${word}
+
+Text ${word} and \`${word}\` and [${word}](https://example.org/${word}) and **${word}**.
+
+## ${word}
+
+- item ${word}
+  1. below \`${word}\`
+     > said ${word}
+
+| Column ${word} | Other | Third | Fourth |
+|---|---|---|---|
+| ${word} | \`${word}\` | short | ${"many words ".repeat(20)} |
+
+\`\`\`go
+${word} // ${word}
+\`\`\`
+
+<details><summary>${word}</summary>${word}</details>
+
+![${word}](missing-${word}.png)
+
+<div style="display: flex; gap: 8px"><div style="padding: 8px">${"words ".repeat(8)}</div><div>${"words ".repeat(8)}</div></div>
+` },
+};
+
 /** A space with a document, data and a file. @param {import("./harness.mjs").Harness} harness */
 export async function makeSpace(harness) {
   const space = `E2E${Date.now().toString(36)}`;
@@ -57,6 +87,7 @@ export async function makeSpace(harness) {
   await harness.document(`${space}/plan`, "Launch plan", richDocument);
   await harness.document(`${space}/plan/details`, "Details", "# Details\n\nWhat lies below.\n");
   await harness.document(`${space}/budget`, "Budget", "# Budget\n\nNumbers.\n");
+  await harness.create(`${space}/wide`, wide);
   await harness.create(`${space}/Supplier`, { nodeType: "NodeType", name: "Supplier", content: { $type: "NodeTypeDefinition" } });
   await harness.create(`${space}/pâturage`, {
     nodeType: `${space}/Supplier`, name: "Gai pâturage", description: "Cheese from the mountains",

@@ -313,6 +313,27 @@ test("on a phone the tree is a drawer and nothing is wider than the screen", asy
   await page.context().close();
 });
 
+test("no word, however long, makes the page wider than the screen of a phone", async () => {
+  const width = 360;
+  const page = await mesh.open(`/${space}/wide`, { viewport: { width, height: 740 }, hasTouch: true, isMobile: true });
+  // The screen's own width: innerWidth grows with a page that is too wide.
+  const fits = async (/** @type {string} */ what) => assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, what);
+  await page.locator(".document table").waitFor();
+  await fits("the document");
+  await mesh.picture(page, "phone-wide");
+  for (const tab of await page.getByRole("tab").all()) {
+    const name = await tab.textContent();
+    await tab.tap();
+    await page.locator(`[role="tab"][aria-selected="true"]`, { hasText: name ?? "" }).waitFor();
+    await page.locator(".tab-panel > :not(.loading)").first().waitFor();
+    await fits(`the tab ${name}`);
+  }
+  await page.goto(`/${space}`);
+  await page.locator("main", { hasText: "Wide-" }).waitFor();
+  await fits("the node above it");
+  await page.context().close();
+});
+
 test("dark follows the system, can be chosen, and documents with colours of their own stay readable", async () => {
   const page = await mesh.open(`/${space}/plan`, { colorScheme: "dark" });
   await page.getByRole("heading", { name: "Milestones" }).waitFor();

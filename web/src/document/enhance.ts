@@ -20,7 +20,10 @@ export function enhance(block: HTMLElement, nodePath: string): void {
   for (const table of within<HTMLTableElement>(block, "table")) {
     // A wide table scrolls by itself, also with the keyboard, and the page stays as wide as it is.
     if (table !== block) wrap(table);
-    else block.classList.add("wide-table");
+    else {
+      block.classList.add("wide-table");
+      block.tabIndex = 0;
+    }
   }
   for (const heading of within<HTMLHeadingElement>(block, "h1, h2, h3, h4, h5, h6")) anchor(heading);
 }
