@@ -29,6 +29,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/route"
 	"github.com/hubmesh/hubmesh/internal/store"
 	"github.com/hubmesh/hubmesh/internal/store/memory"
+	"github.com/hubmesh/hubmesh/internal/store/postgres"
 	"github.com/hubmesh/hubmesh/internal/store/sqlite"
 )
 
@@ -37,6 +38,9 @@ type Options struct {
 	// Dir is the data folder: an SQLite file and the content files. Empty keeps everything in memory
 	// and content files in a temporary folder that Close removes.
 	Dir string
+	// Postgres is the URL of a PostgreSQL database that holds the nodes instead of an SQLite file, for any
+	// number of processes. The content files stay in Dir, which the processes then have to share.
+	Postgres string
 	// Logger gets the mesh's log lines; nil discards them.
 	Logger *slog.Logger
 	// Types are the node types with handlers of their own; see [Type].
@@ -64,6 +68,7 @@ type Mesh struct {
 	hubs     *hub.Mesh
 	store    store.Store
 	commits  *store.Committer
+	lanes    int // of the committer; 0 is one
 	access   *access.Index
 	service  *nodehub.Service
 	nodes    *nodehub.Client
@@ -77,6 +82,7 @@ type Mesh struct {
 	render   *render.Renderer
 	bootWork bootWork
 
+	shared     *shared // nil: no other process writes the store
 	stopFeed   []func()
 	removeDir  string
 	closeOnce  sync.Once
@@ -116,6 +122,7 @@ func New(o Options) (m *Mesh, err error) {
 	if err := m.openServices(contentDir); err != nil {
 		return m, err
 	}
+	m.follow()
 	return m, m.load()
 }
 
@@ -125,6 +132,19 @@ func (m *Mesh) openStore(o Options) (contentDir string, err error) {
 		if m.removeDir, err = os.MkdirTemp("", "hubmesh-content-"); err != nil {
 			return "", err
 		}
+	}
+	if o.Postgres != "" {
+		s, err := postgres.Open(context.Background(), postgres.Options{URL: o.Postgres, Origin: m.id, History: o.History, Log: o.Logger})
+		if err != nil {
+			return "", err
+		}
+		m.store, m.lanes = s, postgres.Lanes
+		if o.Dir == "" {
+			return m.removeDir, nil
+		}
+		return filepath.Join(o.Dir, "content"), os.MkdirAll(o.Dir, 0o750)
+	}
+	if o.Dir == "" {
 		m.store = memory.New(memory.Options{History: o.History})
 		return m.removeDir, nil
 	}
@@ -139,9 +159,9 @@ func (m *Mesh) openStore(o Options) (contentDir string, err error) {
 	return filepath.Join(o.Dir, "content"), nil
 }
 
-// openNodes builds what serves nodes, bottom-up, and connects it to the store's feed.
+// openNodes builds what serves nodes, bottom-up.
 func (m *Mesh) openNodes(o Options) (err error) {
-	m.commits = store.NewCommitter(m.store, store.CommitterOptions{})
+	m.commits = store.NewCommitter(m.store, store.CommitterOptions{Lanes: m.lanes})
 	m.access = access.NewIndex(func(p access.Problem) {
 		m.log.Warn("an assignment grants nothing", "address", string(p.Path), "reason", p.Reason)
 	})
@@ -163,7 +183,6 @@ func (m *Mesh) openNodes(o Options) (err error) {
 	m.resolver = route.NewResolver(m.hubs, m.store)
 	m.hubs.SetRouter(m.router)
 	m.mirrors = mirror.New(m.nodes)
-	m.stopFeed = append(m.stopFeed, m.store.Subscribe(m.changed), m.access.Subscribe(m.mirrors.Permissions))
 	return nil
 }
 
@@ -184,9 +203,7 @@ func (m *Mesh) changed(c store.Change) {
 	}
 	m.router.Changed(c.Path)
 	m.service.Changed(c)
-	if m.content != nil { // nothing is deleted before it is there
-		m.content.Changed(c)
-	}
+	m.content.Changed(c)
 	m.mirrors.Changed(c)
 }
 
@@ -207,22 +224,7 @@ func (m *Mesh) openServices(contentDir string) (err error) {
 func (m *Mesh) load() error {
 	ctx, cancel := m.hubs.Bounds().Context(message.WithIdentity(m.hubs.Context(), message.SystemIdentity()), budget.Initialise, "load")
 	defer cancel()
-	q, err := query.Parse("nodeType:" + node.TypeAccessAssignment + " scope:subtree")
-	if err != nil {
-		return err
-	}
-	nodes, err := m.store.Select(ctx, q)
-	if err != nil {
-		return fmt.Errorf("reading the access assignments: %w", err)
-	}
-	err = m.access.Load(func(yield func(node.Node, error) bool) {
-		for _, n := range nodes {
-			if !yield(n, nil) {
-				return
-			}
-		}
-	})
-	if err != nil {
+	if err := m.loadAccess(ctx); err != nil {
 		return err
 	}
 	if err := m.service.Recover(ctx); err != nil {
@@ -233,6 +235,26 @@ func (m *Mesh) load() error {
 	}
 	m.content.Start(m.store)
 	return m.work.Recover(ctx)
+}
+
+// loadAccess reads every assignment.
+func (m *Mesh) loadAccess(ctx context.Context) error {
+	q, err := query.Parse("nodeType:" + node.TypeAccessAssignment + " scope:subtree")
+	if err != nil {
+		return err
+	}
+	return m.access.Load(func(yield func(node.Node, error) bool) {
+		nodes, err := m.store.Select(ctx, q)
+		if err != nil {
+			yield(node.Node{}, fmt.Errorf("reading the access assignments: %w", err))
+			return
+		}
+		for _, n := range nodes {
+			if !yield(n, nil) {
+				return
+			}
+		}
+	})
 }
 
 // Close ends the mesh in order: running work, views, hubs, and only then what they depend on. Later
@@ -258,6 +280,9 @@ func (m *Mesh) close(ctx context.Context) error {
 	}
 	if m.commits != nil {
 		m.commits.Close()
+	}
+	if m.shared != nil {
+		m.shared.close()
 	}
 	for _, stop := range m.stopFeed {
 		stop()

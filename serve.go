@@ -81,6 +81,9 @@ func (r readiness) Waiting(ctx context.Context) []string {
 	waiting := r.m.bootWork.Waiting(ctx)
 	ctx, cancel := r.m.hubs.Bounds().Context(ctx, budget.StoreRead, "readiness of the store")
 	defer cancel()
+	if r.m.shared != nil && !r.m.shared.feed.Stats().Live {
+		waiting = append(waiting, "the change feed of the database")
+	}
 	if err := r.m.store.Ready(ctx); err != nil {
 		reason := "store"
 		var away *store.UnavailableError

@@ -43,6 +43,28 @@ func (h *Hub) Changed(c store.Change) {
 	for w := range h.byNode[c.Path] {
 		w.offer(c)
 	}
+	h.list(c)
+	for r := range h.results {
+		r.offer(c)
+	}
+}
+
+// Elsewhere takes a change whose row was not read, since nothing here follows it: see [Hub.Follows]. What
+// began to follow meanwhile reads again.
+func (h *Hub) Elsewhere(c store.Change) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.byNode[c.Path] {
+		w.reset()
+	}
+	h.list(c)
+	for r := range h.results {
+		r.mark()
+	}
+}
+
+// list marks the listings that a change concerns; h.mu is held.
+func (h *Hub) list(c store.Change) {
 	// A listing shows its children and whether they have children of their own.
 	parent := c.Path.Parent()
 	for l := range h.byParent[parent] {
@@ -57,9 +79,6 @@ func (h *Hub) Changed(c store.Change) {
 				l.mark()
 			}
 		}
-	}
-	for r := range h.results {
-		r.offer(c)
 	}
 }
 

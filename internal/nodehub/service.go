@@ -187,6 +187,9 @@ func (s *Service) Reset(ctx context.Context) error {
 	return s.LoadCollections(ctx)
 }
 
+// Forget takes a change by another process whose row is not needed: see [Service.Follows].
+func (s *Service) Forget(c store.Change) { s.types.changed(c) }
+
 // Follows tells whether the service holds anything of a path that a change by another process concerns, so
 // that it needs the row.
 func (s *Service) Follows(path node.Path) bool {

@@ -42,7 +42,7 @@ func policy() *bluemonday.Policy {
 	p.AllowAttrs("class").Matching(class).Globally()
 	p.AllowAttrs("id").Matching(regexp.MustCompile(`^[\w.:-]+$`)).Globally()
 	p.AllowAttrs("type", "checked", "disabled").OnElements("input") // task lists
-	p.AllowAttrs("alt").OnElements("img") // any text: the policy above drops one with a colon or a dash
+	p.AllowAttrs("alt").OnElements("img")                           // any text: the policy above drops one with a colon or a dash
 	p.AllowAttrs("title").Globally()
 	p.AllowElements("details", "summary", "figure", "figcaption", "mark", "kbd", "section")
 	p.AllowAttrs("open").OnElements("details")

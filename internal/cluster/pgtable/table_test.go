@@ -39,11 +39,13 @@ func database(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../../store/postgres/migrations/0002_members.sql")
-	if err != nil {
-		t.Fatal(err)
+	for _, step := range []string{"0001_nodes.sql", "0002_members.sql"} {
+		text, err := os.ReadFile("../../store/postgres/migrations/" + step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, url, string(text))
 	}
-	exec(t, url, string(text))
 	return url
 }
 

@@ -6,6 +6,11 @@ create table mesh_store (
 );
 insert into mesh_store (system_id) select system_identifier from pg_control_system();
 
+-- Which history of the server this is: it rises when a standby is promoted.
+create function mesh_timeline() returns bigint language sql volatile as $$
+  select ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint
+$$;
+
 create table mesh_partitions (
   name       text collate "C" primary key,
   folded     text collate "C" not null unique,      -- the name in folded letters: two never differ in case only
@@ -101,8 +106,9 @@ create table mesh_feed_marks (
 -- Positions of those who must see everything at least once.
 create table mesh_consumers (
   name        text collate "C" primary key,
-  xid         xid8 not null,
-  pos         bigint not null,
+  timeline    bigint not null default 0,   -- of the server when it was stored
+  xid         xid8 not null default '0',
+  pos         bigint not null default 0,
   open        xid8[] not null default '{}',
   holder      text not null default '',
   held_until  timestamptz not null default '-infinity',

@@ -22,8 +22,3 @@ create table mesh_votes (
   at     timestamptz not null default clock_timestamp(),
   primary key (target, voter)
 );
-
--- Which history of the server this is: it rises when a standby is promoted.
-create function mesh_timeline() returns bigint language sql volatile as $$
-  select ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint
-$$;
