@@ -124,17 +124,15 @@ func memberOf(p transport.Peer) membership.Member {
 func (s *Silo) Call(to membership.Member, m wire.Request, within time.Duration, done func(wire.Answer, error)) {
 	r := transport.Request{Kind: uint8(m.Kind()), Class: classOf(m), Body: wire.Encode(m), Within: within}
 	s.net.Call(peerOf(to), r, func(a transport.Answer) {
-		s.parts.Do(func() {
-			if a.Err != nil {
-				done(nil, a.Err)
-				return
-			}
-			answer, err := wire.DecodeAnswer(a.Body)
-			if err != nil {
-				s.parts.Log.Error("A silo sent an answer that cannot be read", "silo", to.Name, "epoch", to.Epoch.String(), "request", m.Kind().String(), "error", err)
-			}
-			done(answer, err)
-		})
+		if a.Err != nil {
+			s.parts.Do(func() { done(nil, a.Err) })
+			return
+		}
+		answer, err := wire.DecodeAnswer(a.Body)
+		if err != nil {
+			s.parts.Log.Error("A silo sent an answer that cannot be read", "silo", to.Name, "epoch", to.Epoch.String(), "request", m.Kind().String(), "error", err)
+		}
+		s.parts.Do(func() { done(answer, err) })
 	})
 }
 

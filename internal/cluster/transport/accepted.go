@@ -27,6 +27,7 @@ type accepted struct {
 	socket  net.Conn
 	maxBody int // that the peer takes
 	queue   []frame
+	space   space // of the bodies in queue
 	bytes   int
 	wake    sync.Cond // the writer waits for answers; a reader for space
 	writing int       // bytes that the writer holds
@@ -271,6 +272,7 @@ func (c *accepted) queued(f frame) bool {
 		c.t.notices.warn(c.t.now(), "unread "+c.p.from.Name, "closed the connection of a silo", "silo", c.p.from.Name, "addr", c.p.from.Addr, "error", errSlowPeer, "bytes", c.bytes)
 		return false
 	}
+	f.body = c.space.keep(f.body)
 	c.queue = append(c.queue, f)
 	c.bytes += headerSize + len(f.body)
 	return len(c.queue) == 1
@@ -278,6 +280,7 @@ func (c *accepted) queued(f frame) bool {
 
 func (c *accepted) write(w *frameWriter) {
 	var batch []frame
+	var bodies space
 	for {
 		c.p.mu.Lock()
 		if c.writing > 0 {
@@ -296,6 +299,7 @@ func (c *accepted) write(w *frameWriter) {
 			company(&c.p.mu)
 		}
 		batch, c.queue = c.queue, batch[:0]
+		bodies, c.space = c.space, bodies.emptied()
 		c.writing, c.bytes = c.bytes, 0
 		for i := range batch {
 			c.p.traffic.sent(len(batch[i].body))

@@ -179,6 +179,7 @@ func (o *dialled) broke(err error) {
 
 func (o *dialled) write(w *frameWriter) {
 	var batch []frame
+	var bodies space
 	for {
 		o.l.mu.Lock()
 		for len(o.s.queue) == 0 && !o.ended {
@@ -191,7 +192,7 @@ func (o *dialled) write(w *frameWriter) {
 		if len(o.s.queue) == 1 {
 			company(&o.l.mu)
 		}
-		batch = o.s.take(batch[:0])
+		batch, bodies = o.s.take(batch[:0], bodies)
 		o.l.mu.Unlock()
 		if err := w.write(batch); err != nil {
 			o.broke(err)

@@ -39,7 +39,8 @@ type session struct {
 	free    int32
 	pending int
 	queue   []frame
-	bytes   int // of bodies in queue
+	space   space // of the bodies in queue
+	bytes   int   // of bodies in queue
 	seq     uint64
 	maxBody int   // what both ends take
 	next    int64 // no deadline is earlier
@@ -77,21 +78,22 @@ func (s *session) add(r *Request, now int64, done func(Answer)) *NotSentError {
 		s.next = min(s.next, at.deadline)
 	}
 	s.pending++
-	s.queue = append(s.queue, frame{id: uint64(at.gen)<<32 | uint64(index), body: r.Body, typ: frameRequest, class: r.Class, kind: r.Kind})
+	s.queue = append(s.queue, frame{id: uint64(at.gen)<<32 | uint64(index), body: s.space.keep(r.Body), typ: frameRequest, class: r.Class, kind: r.Kind})
 	s.bytes += len(r.Body)
 	return nil
 }
 
-// take moves the queue into batch, which is empty, and hands its old space to the queue. From here on
-// these requests may have reached the peer.
-func (s *session) take(batch []frame) []frame {
+// take moves the queue into batch, which is empty, and its bodies into in; the queue goes on in the old
+// ones. From here on these requests may have reached the peer.
+func (s *session) take(batch []frame, in space) ([]frame, space) {
 	batch, s.queue = s.queue, batch
+	in, s.space = s.space, in.emptied()
 	s.bytes = 0
 	for i := range batch {
 		s.slots[uint32(batch[i].id)].sent = true
 		s.count.traffic.sent(len(batch[i].body))
 	}
-	return batch
+	return batch, in
 }
 
 // end frees the slot and returns what has to be told.
