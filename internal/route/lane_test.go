@@ -50,8 +50,8 @@ func (w *wagon) Resolve(q cluster.Question, done func(cluster.Resolution)) {
 	w.answer = done
 }
 
-func (w *wagon) Send(to wire.Entry, lane uint64, m int, done func(Disposition)) {
-	w.sent = append(w.sent, letter{m, to, lane, done})
+func (w *wagon) Send(to wire.Entry, lane uint64, i *Item[int]) {
+	w.sent = append(w.sent, letter{i.Message(), to, lane, i.Returned})
 }
 
 func (w *wagon) Lose(m int) { w.ends = append(w.ends, fmt.Sprintf("%d lost", m)) }

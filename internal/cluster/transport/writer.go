@@ -15,7 +15,7 @@ const (
 )
 
 // keptSpace is the largest space that is kept for the next batch.
-const keptSpace = 256 << 10
+const keptSpace = 1 << 20
 
 // space holds the bodies of queued frames, so that queueing one allocates nothing. Its bytes belong to
 // whoever has the frames: the queue, and then the writer until they are written.
