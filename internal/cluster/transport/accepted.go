@@ -31,6 +31,11 @@ type accepted struct {
 	bytes   int
 	wake    sync.Cond // the writer waits for answers; a reader for space
 	writing int       // bytes that the writer holds
+	direct  *direct   // nil: only the writer writes
+	busy    bool      // the writer writes
+	open    int       // requests without an answer
+	crowd   crowd     // of those that are open
+	more    bool      // the reader has another request already
 	fence   bool      // a newer connection has been accepted: nothing that arrives counts
 	last    bool      // no more answers come: the writer ends after those queued
 	ended   bool
@@ -61,6 +66,7 @@ func (t *TCP) serve(socket net.Conn) {
 		<-older.gone
 	}
 	t.cfg.Handler.Accepted(c.p.from)
+	c.direct = newDirect(conn)
 	var writer sync.WaitGroup
 	writer.Go(func() { c.write(newFrameWriter(conn, t.cfg.Bounds.Own(budget.SiloWrite))) })
 	err = c.read(newFrameReader(conn, t.cfg.Limits.Body))
@@ -243,6 +249,9 @@ func (c *accepted) read(r *frameReader) error {
 			return errPeerEnded
 		}
 		c.p.traffic.received(len(f.body))
+		c.open++
+		c.crowd.now(c.open)
+		c.more = r.more()
 		c.p.mu.Unlock()
 		id := f.id
 		c.t.cfg.Handler.Handle(c.p.from, Request{Kind: f.kind, Class: f.class, Body: f.body}, func(body []byte) { c.answer(id, body) })
@@ -264,7 +273,12 @@ func (c *accepted) answer(id uint64, body []byte) {
 func (c *accepted) queued(f frame) bool {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
+	c.open--
+	c.crowd.now(c.open)
 	if c.ended || c.last {
+		return false
+	}
+	if c.hurry(&f) {
 		return false
 	}
 	if c.bytes+len(f.body) > answerFactor*c.t.cfg.Limits.QueueBytes {
@@ -278,6 +292,20 @@ func (c *accepted) queued(f frame) bool {
 	return len(c.queue) == 1
 }
 
+// hurry writes an answer that is alone on the connection; otherwise it is to be queued. The caller holds
+// p.mu.
+func (c *accepted) hurry(f *frame) (done bool) {
+	if c.busy || c.more || c.open > 0 || len(c.queue) > 0 || !c.direct.idle() || !c.crowd.alone() || len(f.body) >= largeBody {
+		return false
+	}
+	c.p.traffic.sent(len(f.body))
+	c.direct.write(f)
+	if c.direct.left() {
+		c.wake.Broadcast()
+	}
+	return true
+}
+
 func (c *accepted) write(w *frameWriter) {
 	var batch []frame
 	var bodies space
@@ -287,14 +315,16 @@ func (c *accepted) write(w *frameWriter) {
 			c.writing = 0
 			c.wake.Broadcast()
 		}
-		for len(c.queue) == 0 && !c.ended && !c.last {
+		c.busy = false
+		for len(c.queue) == 0 && !c.direct.left() && !c.ended && !c.last {
 			c.wake.Wait()
 		}
-		if c.ended || len(c.queue) == 0 {
+		if c.ended || len(c.queue) == 0 && !c.direct.left() {
 			c.close()
 			c.p.mu.Unlock()
 			return
 		}
+		c.busy = true
 		if len(c.queue) == 1 {
 			company(&c.p.mu)
 		}
@@ -304,8 +334,9 @@ func (c *accepted) write(w *frameWriter) {
 		for i := range batch {
 			c.p.traffic.sent(len(batch[i].body))
 		}
+		rest := c.direct.take()
 		c.p.mu.Unlock()
-		if err := w.write(batch); err != nil {
+		if err := w.writeAfter(rest, batch); err != nil {
 			c.p.mu.Lock()
 			c.close()
 			c.p.mu.Unlock()

@@ -38,6 +38,7 @@ type session struct {
 	slots   []slot
 	free    int32
 	pending int
+	crowd   crowd // of those that are pending
 	queue   []frame
 	space   space // of the bodies in queue
 	bytes   int   // of bodies in queue
@@ -78,6 +79,7 @@ func (s *session) add(r *Request, now int64, done func(Answer)) *NotSentError {
 		s.next = min(s.next, at.deadline)
 	}
 	s.pending++
+	s.crowd.now(s.pending)
 	s.queue = append(s.queue, frame{id: uint64(at.gen)<<32 | uint64(index), body: s.space.keep(r.Body), typ: frameRequest, class: r.Class, kind: r.Kind})
 	s.bytes += len(r.Body)
 	return nil
@@ -103,6 +105,7 @@ func (s *session) end(index int32) func(Answer) {
 	at.done, at.live = nil, false
 	at.next, s.free = s.free, index
 	s.pending--
+	s.crowd.now(s.pending)
 	return done
 }
 

@@ -51,6 +51,16 @@ func newFrameWriter(out net.Conn, bound time.Duration) *frameWriter {
 	return &frameWriter{out: out, bound: bound, buf: make([]byte, 0, writeBuffer)}
 }
 
+// writeAfter is write of a batch behind bytes that have to be written first.
+func (w *frameWriter) writeAfter(rest []byte, batch []frame) error {
+	if len(rest) > 0 {
+		if err := w.flush(rest); err != nil {
+			return err
+		}
+	}
+	return w.write(batch)
+}
+
 // write sends the batch and forgets its bodies.
 func (w *frameWriter) write(batch []frame) error {
 	for i := range batch {
