@@ -64,8 +64,10 @@ const (
 func (s laneState) String() string { return [...]string{"idle", "resolving", "open", "draining"}[s] }
 
 const (
-	maxRefusals = 8   // how often one message is refused before its caller is told
-	maxLane     = 512 // messages that wait in one lane; more are refused
+	maxRefusals = 8 // how often one message is refused before its caller is told
+	// maxLane bounds the messages that wait in one lane while its target is looked for; more are refused.
+	// They wait no longer than a resolution, and the hub that they are for takes many more.
+	maxLane = 4096
 )
 
 // Lane keeps the order of messages from this process to one address while the address moves

@@ -244,8 +244,8 @@ type farewell struct {
 	m       wire.HandOver
 }
 
-// farewells is how many entries one turn hands over, at least.
-const farewells = 1000
+// farewells is about how many entries one turn hands over.
+const farewells = 20_000
 
 // part hands some slots over, and the others in later turns, so that others come between.
 func (o *Owner) part(leaving []farewell, key membership.Key, self membership.Epoch) {
