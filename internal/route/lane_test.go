@@ -308,7 +308,7 @@ func TestThePauseBetweenDrainsDoublesAndAnAnswerResetsIt(t *testing.T) {
 }
 
 // protocol §6
-func TestA513thWaitingMessageIsRefusedAsOverloaded(t *testing.T) {
+func TestA4097thWaitingMessageIsRefusedAsOverloaded(t *testing.T) {
 	w := newWagon(t, false)
 	for m := 1; m <= maxLane; m++ {
 		w.lane.Submit(m)
