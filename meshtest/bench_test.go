@@ -3,6 +3,9 @@ package meshtest
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,41 +64,65 @@ func pair(b *testing.B) [2]*hub.Mesh {
 	return meshes
 }
 
+// BenchmarkAskAcrossSilos is the whole ask between two silos in one process, over TCP: both ends are in its
+// figures.
 func BenchmarkAskAcrossSilos(b *testing.B) {
 	meshes := pair(b)
-	k := hub.NewKind("echo", hub.Limits{})
-	hub.HandleQuick(k, blobType, func(_ context.Context, _ *hub.Hub, r *blob) (*blob, error) { return r, nil })
-	if _, err := meshes[1].Start(address.Of("portal/x"), k, nil); err != nil {
-		b.Fatal(err)
-	}
-	ctx := message.WithIdentity(context.Background(), message.SystemIdentity())
+	echo := func(_ context.Context, _ *hub.Hub, r *blob) (*blob, error) { return r, nil }
+	turn, quick := hub.NewKind("echo", hub.Limits{}), hub.NewKind("quick", hub.Limits{})
+	hub.Handle(turn, blobType, echo)
+	hub.HandleQuick(quick, blobType, echo)
+	ctx := message.WithIdentity(context.Background(), &message.Identity{Subject: "bench"})
 	req := &blob{make([]byte, 256)}
-	for range 100 { // the silos may still be dialling each other
-		if _, err := blobType.Ask(ctx, meshes[0], "portal/x", req); err == nil {
-			break
+	for path, k := range map[string]*hub.Kind{"portal/turn": turn, "portal/quick": quick} {
+		if _, err := meshes[1].Start(address.Of(path), k, nil); err != nil {
+			b.Fatal(err)
 		}
-		<-time.After(10 * time.Millisecond)
-	}
-	for _, callers := range []int{1, 64, 1024} {
-		b.Run(fmt.Sprint(callers), func(b *testing.B) {
-			b.SetParallelism(max(callers/2, 1))
-			b.ReportAllocs()
-			if callers == 1 {
-				for b.Loop() {
-					if _, err := blobType.Ask(ctx, meshes[0], "portal/x", req); err != nil {
-						b.Fatal(err)
-					}
-				}
-				return
+		for range 100 { // the silos may still be dialling each other
+			if _, err := blobType.Ask(ctx, meshes[0], path, req); err == nil {
+				break
 			}
-			b.RunParallel(func(p *testing.PB) {
-				for p.Next() {
-					if _, err := blobType.Ask(ctx, meshes[0], "portal/x", req); err != nil {
-						b.Error(err)
-						return
-					}
-				}
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+	for _, path := range []string{"portal/turn", "portal/quick"} {
+		for _, callers := range []int{1, 64, 1024} {
+			b.Run(fmt.Sprint(path, "/", callers), func(b *testing.B) {
+				b.ReportAllocs()
+				before := processorTime(b)
+				ask(b, callers, func() error {
+					_, err := blobType.Ask(ctx, meshes[0], path, req)
+					return err
+				})
+				b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
 			})
+		}
+	}
+}
+
+// ask has b.N asks made by some callers.
+func ask(b *testing.B, callers int, f func() error) {
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := f(); err != nil {
+					b.Error(err)
+					return
+				}
+			}
 		})
 	}
+	wg.Wait()
+}
+
+// processorTime is what the process has used of the processors.
+func processorTime(b *testing.B) time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -122,20 +123,35 @@ func memberOf(p transport.Peer) membership.Member {
 
 // Call implements [Caller].
 func (s *Silo) Call(to membership.Member, m wire.Request, within time.Duration, done func(wire.Answer, error)) {
-	r := transport.Request{Kind: uint8(m.Kind()), Class: classOf(m), Body: wire.Encode(m), Within: within}
+	buf := scratch.Get().(*[]byte)
+	defer free(buf)
+	*buf = wire.Append(*buf, m)
+	r := transport.Request{Kind: uint8(m.Kind()), Class: classOf(m), Body: *buf, Within: within}
 	s.net.Call(peerOf(to), r, func(a transport.Answer) {
-		s.parts.Do(func() {
-			if a.Err != nil {
-				done(nil, a.Err)
-				return
-			}
-			answer, err := wire.DecodeAnswer(a.Body)
-			if err != nil {
-				s.parts.Log.Error("A silo sent an answer that cannot be read", "silo", to.Name, "epoch", to.Epoch.String(), "request", m.Kind().String(), "error", err)
-			}
-			done(answer, err)
-		})
+		if a.Err != nil {
+			s.parts.Do(func() { done(nil, a.Err) })
+			return
+		}
+		answer, err := wire.DecodeAnswer(a.Body)
+		if err != nil {
+			s.parts.Log.Error("A silo sent an answer that cannot be read", "silo", to.Name, "epoch", to.Epoch.String(), "request", m.Kind().String(), "error", err)
+		}
+		s.parts.Do(func() { done(answer, err) })
 	})
+}
+
+// scratch holds empty buffers in which messages are put together; the transport copies what it is given.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxScratch is the largest buffer that is kept for the next message.
+const maxScratch = 256 << 10
+
+// free gives a buffer back whose bytes nobody reads any more.
+func free(buf *[]byte) {
+	if cap(*buf) <= maxScratch {
+		*buf = (*buf)[:0]
+		scratch.Put(buf)
+	}
 }
 
 // classOf: questions about who serves an address are answered at once when their silo becomes suspect.
@@ -200,7 +216,12 @@ func (s *Silo) Handle(from transport.Peer, r transport.Request, reply func([]byt
 		return
 	}
 	s.parts.Do(func() {
-		s.Core.Handle(m, func(a wire.Answer) { reply(wire.EncodeAnswer(a)) })
+		s.Core.Handle(m, func(a wire.Answer) {
+			buf := scratch.Get().(*[]byte)
+			defer free(buf)
+			*buf = wire.AppendAnswer(*buf, a)
+			reply(*buf)
+		})
 	})
 }
 

@@ -249,12 +249,15 @@ func (m *Mesh) locate(d *Delivery, to string) (*Hub, error) {
 		d.to = &h.addr
 		return h, nil
 	}
-	a, err := address.Parse(to)
+	a, err := m.addresses.Parse(to)
 	if err != nil {
 		return nil, &message.Failure{Type: message.NotFound, Operation: d.info.name, Message: err.Error(), Cause: err}
 	}
-	d.to = &a
-	return m.local(a), nil
+	d.to = a
+	if a.Path() == to {
+		return nil, nil // as was found above
+	}
+	return m.local(*a), nil
 }
 
 // Local returns the hub of an address in this process, hosts included, or nil.

@@ -52,6 +52,12 @@ func (w WireType) NewReply() any {
 	return w.info.reply()
 }
 
+// To is the address that the delivery is for. It must not be changed.
+func (d *Delivery) To() *address.Address { return d.to }
+
+// From is the address of the hub that sent the delivery, or nil. It must not be changed.
+func (d *Delivery) From() *address.Address { return d.from }
+
 // Awaited tells whether somebody in this process or behind it waits for an answer to the delivery. A
 // delivery that nobody ever awaited is not.
 func (d *Delivery) Awaited() bool { return d.slot != nil && d.slot.open(d.gen) }
@@ -75,37 +81,41 @@ type Foreign struct {
 	Type       WireType
 	Message    any
 	Identity   *message.Identity
-	From       address.Address // the zero address: from outside any hub
-	To         address.Address
+	From       *address.Address // nil: from outside any hub
+	To         *address.Address
 	Left       time.Duration // what its sender still waits; 0 is no bound
 	Bound, By  budget.Bound
 	Depth      uint8
 	Properties map[string]string
 	Visited    []string
-	// Answer gets the one outcome of a request, on whatever goroutine brings it about; started says
-	// that a handler had begun. nil: nobody awaits.
-	Answer func(value any, err error, started bool)
+	Answer     Answerer // nil: nobody awaits
 }
 
-// visitor is a delivery from another process with its addresses, in one piece.
-type visitor struct {
-	Delivery
-	to, from address.Address
+// Answerer waits for the outcome of a request from another process.
+type Answerer interface {
+	// Answer gets the one outcome, on whatever goroutine brings it about; started says that a handler had
+	// begun.
+	Answer(value any, err error, started bool)
 }
 
-// Receive makes a delivery of a message from another process. A request lapses here when its sender's
-// time is over, with what this process knows of it. The delivery is then to be offered to a hub, or
-// failed.
-func (m *Mesh) Receive(f Foreign) *Delivery {
+// Visitor is the room for a delivery from another process, so that it can be a part of what its carrier
+// keeps of it. It is used once, since a handler may keep the delivery.
+type Visitor struct {
+	d        Delivery
+	mesh     *Mesh
+	answerer Answerer
+}
+
+// Receive makes a delivery of a message from another process, in v. A request lapses here when its
+// sender's time is over, with what this process knows of it. The delivery is then to be offered to a hub,
+// or failed.
+func (m *Mesh) Receive(v *Visitor, f Foreign) *Delivery {
 	now := m.clock.Now()
-	v := &visitor{to: f.To, from: f.From}
-	d := &v.Delivery
-	d.msg, d.info, d.who, d.to, d.posted, d.foreign = f.Message, f.Type.info, f.Identity, &v.to, now, true
+	v.mesh, v.answerer = m, f.Answer
+	d := &v.d
+	d.msg, d.info, d.who, d.from, d.to, d.posted, d.foreign = f.Message, f.Type.info, f.Identity, f.From, f.To, now, true
 	if f.Left > 0 {
 		d.budget = budget.Budget{Deadline: now + int64(f.Left), Bound: f.Bound, By: f.By, Depth: f.Depth}
-	}
-	if v.from != (address.Address{}) {
-		d.from = &v.from
 	}
 	if len(f.Properties) > 0 || len(f.Visited) > 0 {
 		r := d.rare()
@@ -116,22 +126,7 @@ func (m *Mesh) Receive(f Foreign) *Delivery {
 	}
 	s, gen := m.slots.take()
 	d.slot, d.gen = s, gen
-	answer := f.Answer
-	s.call = func(_ uint32, st uint64, val any, err error) {
-		started := st&startedBit != 0
-		switch st & phaseMask {
-		case phaseReplied:
-			err = nil
-		case phaseLapsed:
-			err = m.ownLapse(d, started)
-		case phaseCancelled:
-			if err == nil {
-				err = context.Canceled
-			}
-		}
-		m.slots.release(s)
-		answer(val, err, started)
-	}
+	s.visitor = v
 	s.cur.Store(d)
 	s.state.Store(uint64(gen)<<stageBits | phasePending)
 	if d.budget.Deadline != 0 {
@@ -139,6 +134,23 @@ func (m *Mesh) Receive(f Foreign) *Delivery {
 		m.sweeper.arm(d.budget.Deadline)
 	}
 	return d
+}
+
+// settle hands the outcome of a request on and gives its slot back.
+func (v *Visitor) settle(st uint64, val any, err error) {
+	m, started := v.mesh, st&startedBit != 0
+	switch st & phaseMask {
+	case phaseReplied:
+		err = nil
+	case phaseLapsed:
+		err = m.ownLapse(&v.d, started)
+	case phaseCancelled:
+		if err == nil {
+			err = context.Canceled
+		}
+	}
+	m.slots.release(v.d.slot)
+	v.answerer.Answer(val, err, started)
 }
 
 // ownLapse is the lapse of a request that came from elsewhere, told by the owner.

@@ -16,11 +16,20 @@ var (
 	visitTurn  = Define[*visit, *visit]("test/visit-turn", message.Request)
 )
 
+// answerFunc is what waits for an outcome.
+type answerFunc func(any, error, bool)
+
+func (f answerFunc) Answer(v any, err error, started bool) { f(v, err, started) }
+
+func foreign(w WireType, n int, h *Hub, f answerFunc) Foreign {
+	to := h.Address()
+	return Foreign{Type: w, Message: &visit{n}, Identity: message.SystemIdentity(), To: &to, Answer: f}
+}
+
 // offer sends a request as another process would and returns its outcome where it is there already.
 func offer(t *testing.T, m *Mesh, h *Hub, w WireType, ended chan<- error) (done bool) {
 	t.Helper()
-	d := m.Receive(Foreign{Type: w, Message: &visit{1}, Identity: message.SystemIdentity(), To: h.Address(),
-		Answer: func(_ any, err error, _ bool) { done = true; ended <- err }})
+	d := m.Receive(&Visitor{}, foreign(w, 1, h, func(_ any, err error, _ bool) { done = true; ended <- err }))
 	if !m.Offer(h, d) {
 		t.Fatal("the hub did not take the request")
 	}
@@ -56,15 +65,13 @@ func TestAQuickHandlerOfAnIdleHubAnswersAnotherProcessBeforeOfferReturns(t *test
 	}
 	// The control: behind a turn that runs, the same request waits for its own.
 	before := make(chan error, 1)
-	d := m.Receive(Foreign{Type: visitTurn.Wire(), Message: &visit{2}, Identity: message.SystemIdentity(), To: h.Address(),
-		Answer: func(_ any, err error, _ bool) { before <- err }})
+	d := m.Receive(&Visitor{}, foreign(visitTurn.Wire(), 2, h, func(_ any, err error, _ bool) { before <- err }))
 	if !m.Offer(h, d) {
 		t.Fatal("the hub did not take the request")
 	}
 	<-begun
 	behind := make(chan error, 1)
-	if d := m.Receive(Foreign{Type: visitQuick.Wire(), Message: &visit{3}, Identity: message.SystemIdentity(), To: h.Address(),
-		Answer: func(_ any, err error, _ bool) { behind <- err }}); !m.Offer(h, d) {
+	if d := m.Receive(&Visitor{}, foreign(visitQuick.Wire(), 3, h, func(_ any, err error, _ bool) { behind <- err })); !m.Offer(h, d) {
 		t.Fatal("the hub did not take the request")
 	}
 	select {

@@ -42,18 +42,20 @@ type Mesh struct {
 	watcher  atomic.Pointer[Watcher]
 	audit    func(any) uint64
 	registry *registry
-	slots    slab
-	sweeper  sweeper
-	root     *Hub
-	wg       sync.WaitGroup // every goroutine that the mesh or a hub has started
-	base     context.Context
-	cancel   context.CancelFunc
-	closing  atomic.Bool
-	closed   chan struct{}
-	report   atomic.Pointer[TeardownReport]
-	traffic  trafficLog
-	retire   retirer
-	stats    counters
+	// addresses are those that messages have named lately.
+	addresses *address.Cache
+	slots     slab
+	sweeper   sweeper
+	root      *Hub
+	wg        sync.WaitGroup // every goroutine that the mesh or a hub has started
+	base      context.Context
+	cancel    context.CancelFunc
+	closing   atomic.Bool
+	closed    chan struct{}
+	report    atomic.Pointer[TeardownReport]
+	traffic   trafficLog
+	retire    retirer
+	stats     counters
 }
 
 // counters are the sums that [Mesh.Stats] reports beside the outcomes of the slots.
@@ -77,7 +79,7 @@ func New(o Options) (*Mesh, error) {
 	}
 	m := &Mesh{
 		id: o.ID, log: o.Logger, bounds: o.Bounds, clock: budget.NewClock(), audit: o.Audit,
-		registry: newRegistry(), closed: make(chan struct{}),
+		registry: newRegistry(), addresses: address.NewCache(), closed: make(chan struct{}),
 	}
 	m.base, m.cancel = context.WithCancel(context.Background())
 	m.sweeper.mesh = m
@@ -190,6 +192,9 @@ func (h *Hub) preload(first []*Delivery) {
 		h.setFlags(flagRunning, 0)
 	}
 }
+
+// Addresses parses addresses, and keeps those that were named lately.
+func (m *Mesh) Addresses() *address.Cache { return m.addresses }
 
 // Find returns the hub at a path in this process, and never starts one.
 func (m *Mesh) Find(path string) *Hub { return m.registry.find(path) }

@@ -32,9 +32,9 @@ type slot struct {
 	val      any
 	err      error
 	wake     chan struct{} // capacity 1
-	// call, when set, gets the outcome instead of a goroutine that waits: the request came from
+	// visitor, when set, gets the outcome instead of a goroutine that waits: the request came from
 	// another process.
-	call     func(gen uint32, st uint64, val any, err error)
+	visitor  *Visitor
 	cur      atomic.Pointer[Delivery]
 	owner    atomic.Pointer[Hub]   // the hub that asks, if a hub does
 	scope    atomic.Pointer[Scope] // the scope that asks, if one does
@@ -79,8 +79,8 @@ func (s *slot) complete(gen uint32, phase uint64, val any, err error) bool {
 		s.val, s.err = val, err
 		s.outcomes[phase].Add(1)
 		s.deadline.Store(0)
-		if call := s.call; call != nil {
-			call(gen, next, val, err)
+		if v := s.visitor; v != nil {
+			v.settle(next, val, err)
 			return true
 		}
 		s.wake <- struct{}{}
@@ -124,7 +124,7 @@ func (b *slab) take() (*slot, uint32) {
 // release gives a slot back. Only the goroutine that took it may, after it has received the wake-up.
 func (b *slab) release(s *slot) {
 	// The state keeps its terminal phase until the next use: nothing takes it for a request that waits.
-	s.val, s.err, s.call = nil, nil, nil
+	s.val, s.err, s.visitor = nil, nil, nil
 	s.cur.Store(nil)
 	if s.owner.Load() != nil {
 		s.owner.Store(nil)

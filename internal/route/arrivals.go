@@ -13,40 +13,47 @@ import (
 
 // arrival is a delivery that another silo has sent.
 type arrival struct {
-	c     *Cluster
-	d     *hub.Delivery
-	e     envelope
-	key   string   // the address that names the silo
-	node  bool     // it is a node path
-	host  *hub.Hub // its hub, if it is here
-	reply func([]byte)
-	code  byte // set: a refusal that the lane at the sender acts on
+	visitor hub.Visitor
+	c       *Cluster
+	d       *hub.Delivery // made in visitor
+	sender  uint64        // of the lane
+	lane    uint64
+	key     string   // the address that names the silo
+	host    *hub.Hub // its hub, if it is here
+	reply   func([]byte)
+	node    bool // key is a node path
+	request bool
+	code    byte // set: a refusal that the lane at the sender acts on
 }
 
 // Deliver implements cluster.Deliveries. It runs on the reader of the sender's connection, in order of
-// arrival, and does not block.
+// arrival, and does not block. Nothing of body is kept.
 func (c *Cluster) Deliver(_ transport.Peer, body []byte, reply func([]byte)) {
 	c.count.arrived.Add(1)
-	a := &arrival{c: c, reply: reply}
-	if err := c.reads.read(body, &a.e); err != nil {
+	var e envelope
+	if err := c.reads.read(body, &e); err != nil {
 		c.log.Error("A silo sent a delivery that can not be read", "error", err)
 		reply(c.failed(&message.Failure{Type: message.Failed, AnsweredBy: c.name, Reason: message.ReasonUnreadable, Message: err.Error()}))
 		return
 	}
-	if a.e.Epoch != c.self.Load() || a.e.Epoch == 0 {
+	if e.Epoch != c.self.Load() || e.Epoch == 0 {
 		reply([]byte{refusedEpoch})
 		return
 	}
-	if f := a.open(); f != nil {
+	a := &arrival{c: c, reply: reply, sender: e.Sender, lane: e.Lane, request: e.Request}
+	if f := a.open(&e); f != nil {
 		reply(c.failed(f))
 		return
 	}
-	c.mu.Lock()
-	blocked := c.fences.Blocks(a.e.Sender, a.key, a.e.Lane)
-	c.mu.Unlock()
-	if blocked {
-		a.refuse(refusedLane)
-		return
+	if c.fenced.Load() {
+		c.mu.Lock()
+		blocked := c.fences.Blocks(a.sender, a.key, a.lane)
+		c.fenced.Store(c.fences.Any())
+		c.mu.Unlock()
+		if blocked {
+			a.refuse(refusedLane)
+			return
+		}
 	}
 	if a.node {
 		a.toNode()
@@ -56,25 +63,23 @@ func (c *Cluster) Deliver(_ transport.Peer, body []byte, reply func([]byte)) {
 }
 
 // open makes a delivery of the envelope.
-func (a *arrival) open() *message.Failure {
-	c, e := a.c, &a.e
-	to, from, err := e.addresses()
-	if err != nil {
-		return &message.Failure{Type: message.NotFound, AnsweredBy: c.name, Reason: message.ReasonUnreadable, Message: err.Error()}
-	}
-	f := hub.Foreign{Identity: e.Identity, From: from, To: to, Left: e.Left, Bound: e.Bound, By: e.By, Depth: e.Depth, Properties: e.Properties, Visited: e.Visited}
+func (a *arrival) open(e *envelope) *message.Failure {
+	c := a.c
+	to := e.To
+	f := hub.Foreign{Identity: e.Identity, From: e.From, To: to, Left: e.Left, Bound: e.Bound, By: e.By, Depth: e.Depth, Properties: e.Properties, Visited: e.Visited}
+	var err error
 	if f.Type, f.Message, err = c.unpack(e); err != nil {
 		return &message.Failure{Type: message.Failed, Target: to.Path(), AnsweredBy: c.name, Reason: message.ReasonUnreadable, Operation: e.Type,
 			Message: fmt.Sprintf("'%s' to '%s' can not be read by silo %s: %v", e.Type, to, c.name, err)}
 	}
 	if e.Request {
-		f.Answer = a.answer
+		f.Answer = a
 	}
 	// Only what has a target is received: a request that is has its one answer from then on.
-	if err = a.find(to); err != nil {
+	if err = a.find(*to); err != nil {
 		return &message.Failure{Type: message.NotFound, Target: to.Path(), AnsweredBy: c.name, Reason: message.ReasonNoEntry, Message: err.Error()}
 	}
-	a.d = c.mesh.Receive(f)
+	a.d = c.mesh.Receive(&a.visitor, f)
 	return nil
 }
 
@@ -125,9 +130,8 @@ func (c *Cluster) failed(err error) []byte {
 
 func headValue(b []byte) []byte { return append(b, replyValue) }
 
-// answer sends the one outcome of a request back.
-func (a *arrival) answer(value any, err error, started bool) {
-	var f *message.Failure
+// Answer implements hub.Answerer: it sends the one outcome of a request back.
+func (a *arrival) Answer(value any, err error, started bool) {
 	switch {
 	case a.code != 0:
 		a.reply([]byte{a.code})
@@ -137,8 +141,9 @@ func (a *arrival) answer(value any, err error, started bool) {
 			a.reply(a.c.failed(a.c.unreadable(a.d, e)))
 			return
 		}
-		a.reply(b)
-	case !started && errors.As(err, &f) && f.Reason == message.ReasonStopping && f.AnsweredBy == a.d.Target().Path():
+		a.reply(b.Bytes())
+		free(b)
+	case !started && a.turnedAway(err):
 		// Its hub went down before its turn came: nothing was executed, so its sender may look again.
 		a.fence()
 		a.reply([]byte{refusedGoing})
@@ -147,9 +152,16 @@ func (a *arrival) answer(value any, err error, started bool) {
 	}
 }
 
+// turnedAway tells whether err is that of a target which goes down.
+func (a *arrival) turnedAway(err error) bool {
+	var f *message.Failure
+	return errors.As(err, &f) && f.Reason == message.ReasonStopping && f.AnsweredBy == a.d.Target().Path()
+}
+
 func (a *arrival) fence() {
 	a.c.mu.Lock()
-	a.c.fences.Raise(a.e.Sender, a.key, a.e.Lane)
+	a.c.fences.Raise(a.sender, a.key, a.lane)
+	a.c.fenced.Store(true)
 	a.c.mu.Unlock()
 }
 
@@ -157,7 +169,7 @@ func (a *arrival) fence() {
 func (a *arrival) refuse(code byte) {
 	a.fence()
 	a.code = code
-	if a.e.Request {
+	if a.request {
 		a.d.Fail(&message.Failure{Type: message.ShuttingDown, AnsweredBy: a.c.name, Reason: message.ReasonUnknown})
 		return
 	}
@@ -167,7 +179,7 @@ func (a *arrival) refuse(code byte) {
 // posted ends an arrival that a hub has taken. Nobody awaits a post, but its sender is told that it is in
 // the inbox, or why not.
 func (a *arrival) posted() {
-	if a.e.Request {
+	if a.request {
 		return
 	}
 	if err := a.d.Refusal(); err != nil {
@@ -198,7 +210,7 @@ func (a *arrival) toProcess() {
 
 // reject answers an arrival with a failure that is final.
 func (a *arrival) reject(f *message.Failure) {
-	if a.e.Request {
+	if a.request {
 		a.d.Fail(f)
 		return
 	}

@@ -21,7 +21,7 @@ func TestARequestForAPathThatCanBeNoNodesIsAnsweredOnceAndLeavesNothingPending(t
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := envelope{Epoch: 1, To: "acme/..", Type: "test/travels", Request: true, Payload: payload}
+	e := envelope{Epoch: 1, To: at("acme/.."), Type: "test/travels", Request: true, Payload: payload}
 	answers := 0
 	c.Deliver(transport.Peer{}, e.append(nil), func([]byte) { answers++ })
 	pending := m.Stats().Pending

@@ -65,6 +65,7 @@ type Cluster struct {
 	mu      sync.Mutex
 	handles map[string]*claim.Handle // process hubs that are served here: the local route
 	fences  Fences
+	fenced  atomic.Bool           // there may be fences: read without the lock
 	parked  map[string][]*arrival // for node hubs whose grant is under way; guarded by the turn
 	timers  map[*time.Timer]struct{}
 	stopped bool
@@ -95,7 +96,7 @@ func NewCluster(o ClusterOptions) *Cluster {
 		unawaited: m.Bounds().Own(budget.Resolve), clientHosted: o.ClientHosted}
 	c.silo = cluster.NewSilo(cluster.Parts{Clock: c.turn, Do: c.turn.Do, Table: o.Table, Host: c, Watch: c, Deliver: c,
 		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: c.log, Me: o.Me, Config: o.Config, Pace: o.Pace, Timing: o.Timing})
-	c.reads.types = o.Codec.types
+	c.reads.types, c.reads.addresses = o.Codec.types, m.Addresses()
 	o.Nodes.ended = c.ended
 	return c
 }

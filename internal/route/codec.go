@@ -78,20 +78,24 @@ const maxScratch = 64 << 10
 // scratch holds buffers in which messages are put together. They hold nothing between two uses.
 var scratch = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// encode returns what head adds, followed by an encoded value.
-func (c *Codec) encode(head func([]byte) []byte, v any) ([]byte, error) {
+// encode returns what head adds, followed by an encoded value. The buffer is the caller's, to be given
+// back with [free].
+func (c *Codec) encode(head func([]byte) []byte, v any) (*bytes.Buffer, error) {
 	buf := scratch.Get().(*bytes.Buffer)
 	buf.Reset()
 	buf.Write(head(buf.AvailableBuffer()))
-	err := c.enc.MarshalToBuffer(v, buf)
-	var b []byte
-	if err == nil {
-		b = bytes.Clone(buf.Bytes())
+	if err := c.enc.MarshalToBuffer(v, buf); err != nil {
+		free(buf)
+		return nil, err
 	}
+	return buf, nil
+}
+
+// free gives a buffer back whose bytes nobody reads any more.
+func free(buf *bytes.Buffer) {
 	if buf.Cap() <= maxScratch {
 		scratch.Put(buf)
 	}
-	return b, err
 }
 
 func (c *Codec) decode(b []byte, into any) error {

@@ -21,10 +21,10 @@ type envelope struct {
 	Epoch   uint64 // the incarnation that is meant
 	Lane    uint64
 	Sender  uint64 // the process that owns the lane
-	To      string // full address
-	From    string // full address of the sending hub; "" from outside any
-	Type    string // name of the message type
-	Request bool   // somebody awaits the answer
+	To      *address.Address
+	From    *address.Address // the sending hub; nil from outside any
+	Type    string           // name of the message type
+	Request bool             // somebody awaits the answer
 
 	Left      time.Duration // 0: no bound
 	Bound, By budget.Bound
@@ -48,7 +48,10 @@ const (
 )
 
 // errEnvelope is what every decoding error of an envelope wraps.
-var errEnvelope = errors.New("route: malformed envelope")
+var (
+	errEnvelope = errors.New("route: malformed envelope")
+	errNowhere  = errors.New("no target")
+)
 
 const (
 	hasIdentity = 1 << iota
@@ -59,6 +62,13 @@ const (
 
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendAddress(b []byte, a *address.Address) []byte {
+	if a == nil {
+		return append(b, 0)
+	}
+	return appendText(b, a.String())
 }
 
 func (e *envelope) flags() byte {
@@ -86,8 +96,8 @@ func (e *envelope) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(max(e.Left, 0)))
 	b = binary.BigEndian.AppendUint64(b, e.Sender)
 	b = append(b, byte(e.Bound), byte(e.By), e.Depth)
-	b = appendText(b, e.To)
-	b = appendText(b, e.From)
+	b = appendAddress(b, e.To)
+	b = appendAddress(b, e.From)
 	b = appendText(b, e.Type)
 	if e.Identity != nil {
 		b = appendIdentity(b, e.Identity)
@@ -152,6 +162,7 @@ func appendIdentity(b []byte, id *message.Identity) []byte {
 type cursor struct {
 	b   []byte
 	bad bool
+	why error // an address is none
 }
 
 func (c *cursor) fail() {
@@ -224,14 +235,15 @@ func (c *cursor) texts() []string {
 // decodeEnvelope reads an envelope; its payload stays a part of b.
 func decodeEnvelope(b []byte) (*envelope, error) {
 	e := &envelope{}
-	return e, new(reader).read(b, e)
+	return e, (&reader{addresses: address.NewCache()}).read(b, e)
 }
 
-// reader reads envelopes. What most of them repeat it does not make anew: names of known types, and the
-// identity of the one before. It is safe for concurrent use.
+// reader reads envelopes. What most of them repeat it does not make anew: addresses, names of known types,
+// and the identity of the one before. It is safe for concurrent use.
 type reader struct {
-	types map[string]hub.WireType
-	last  atomic.Pointer[knownIdentity]
+	types     map[string]hub.WireType
+	addresses *address.Cache
+	last      atomic.Pointer[knownIdentity]
 }
 
 type knownIdentity struct {
@@ -246,7 +258,7 @@ func (r *reader) read(b []byte, e *envelope) error {
 	e.Request = flags&isRequest != 0
 	e.Epoch, e.Lane, e.Left, e.Sender = c.word(), c.word(), time.Duration(c.word()), c.word()
 	e.Bound, e.By, e.Depth = budget.Bound(c.byte()), budget.Bound(c.byte()), c.byte()
-	e.To, e.From = c.text(), c.text()
+	e.To, e.From = r.address(&c), r.address(&c)
 	e.Type = r.typeName(c.bytes(c.uint()))
 	if flags&hasIdentity != 0 {
 		e.Identity = r.identity(&c)
@@ -269,8 +281,28 @@ func (r *reader) read(b []byte, e *envelope) error {
 	if c.bad || e.Left < 0 || flags >= isRequest<<1 {
 		return errEnvelope
 	}
+	if c.why == nil && e.To == nil {
+		c.why = errNowhere
+	}
+	if c.why != nil {
+		return fmt.Errorf("%w: %w", errEnvelope, c.why)
+	}
 	e.Payload = c.b
 	return nil
+}
+
+// address reads an address; nil where there is none. One that is none fails c with why.
+func (r *reader) address(c *cursor) *address.Address {
+	text := c.bytes(c.uint())
+	if len(text) == 0 {
+		return nil
+	}
+	a, err := r.addresses.ParseBytes(text)
+	if err != nil {
+		c.why = err
+		return nil
+	}
+	return a
 }
 
 func (r *reader) typeName(b []byte) string {
@@ -304,17 +336,4 @@ func (c *cursor) identity() *message.Identity {
 		id.Roles = nil
 	}
 	return id
-}
-
-// addresses parses the two addresses of an envelope.
-func (e *envelope) addresses() (to, from address.Address, err error) {
-	if to, err = address.Parse(e.To); err != nil {
-		return to, from, fmt.Errorf("%w: %w", errEnvelope, err)
-	}
-	if e.From != "" {
-		if from, err = address.Parse(e.From); err != nil {
-			return to, from, fmt.Errorf("%w: %w", errEnvelope, err)
-		}
-	}
-	return to, from, nil
 }

@@ -14,17 +14,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hubmesh/hubmesh/internal/address"
 	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/hub"
 	"github.com/hubmesh/hubmesh/internal/message"
 )
 
+func at(full string) *address.Address {
+	a, err := address.Parse(full)
+	if err != nil {
+		panic(err)
+	}
+	return &a
+}
+
 func sampleEnvelopes() []*envelope {
 	return []*envelope{
-		{Epoch: 1, To: "portal/x", Type: "t"},
-		{Epoch: 1<<63 + 5, Lane: 300, Sender: 7, To: "portal/x~sync/1", From: "mesh/a", Type: "node/patch", Request: true, Left: 9 * time.Second,
+		{Epoch: 1, To: at("portal/x"), Type: "t"},
+		{Epoch: 1<<63 + 5, Lane: 300, Sender: 7, To: at("portal/x~sync/1"), From: at("mesh/a"), Type: "node/patch", Request: true, Left: 9 * time.Second,
 			Bound: budget.Read, By: budget.Request, Depth: 3, Payload: []byte("payload")},
-		{Epoch: 2, To: "acme/Stories/läunch", Type: "node/get", Request: true,
+		{Epoch: 2, To: at("acme/Stories/läunch"), Type: "node/get", Request: true,
 			Identity: &message.Identity{Subject: "Alice", Name: "Alice B", Email: "a@b", Roles: []string{"x", "y"}, TimeZone: "Europe/Zurich", Locale: "de",
 				ImpersonatedBy: "root", Token: true, Virtual: true, Hub: true},
 			Properties: map[string]string{"b": "2", "a": ""}, Visited: []string{"portal/1", "mesh/2"}},

@@ -28,6 +28,9 @@ type laneKey struct {
 // maxFences bounds the fences of a process. Beyond it the oldest goes: its sender has long heard.
 const maxFences = 65_536
 
+// Any tells whether there is a fence.
+func (f *Fences) Any() bool { return len(f.at) > 0 }
+
 // Raise refuses everything up to a lane from now on.
 func (f *Fences) Raise(from uint64, addr string, lane uint64) {
 	if f.at == nil {

@@ -34,9 +34,9 @@ type Carrier[T any] interface {
 	After(d time.Duration, f func())
 	// Resolve finds the target; done is called with the lane locked, not before Resolve has returned.
 	Resolve(q cluster.Question, done func(cluster.Resolution))
-	// Send sends a message on a numbered lane. It returns at once; done is called with the lane
+	// Send sends an item on a numbered lane. It returns at once; [Item.Returned] is called with the lane
 	// locked, once, not before Send has returned. An Answered message has its outcome.
-	Send(to wire.Entry, lane uint64, m T, done func(Disposition))
+	Send(to wire.Entry, lane uint64, i *Item[T])
 	// Lose answers a message of which nobody can say whether it was executed.
 	Lose(m T)
 	// Refuse answers a message that was not delivered.
@@ -64,8 +64,10 @@ const (
 func (s laneState) String() string { return [...]string{"idle", "resolving", "open", "draining"}[s] }
 
 const (
-	maxRefusals = 8   // how often one message is refused before its caller is told
-	maxLane     = 512 // messages that wait in one lane; more are refused
+	maxRefusals = 8 // how often one message is refused before its caller is told
+	// maxLane bounds the messages that wait in one lane while its target is looked for; more are refused.
+	// They wait no longer than a resolution, and the hub that they are for takes many more.
+	maxLane = 4096
 )
 
 // Lane keeps the order of messages from this process to one address while the address moves
@@ -82,8 +84,8 @@ type Lane[T any] struct {
 	node    bool
 
 	state   laneState
-	queue   []entry[T]
-	refused []entry[T]
+	queue   []*Item[T]
+	refused []*Item[T]
 	out     int
 	seq     uint64
 	number  uint64
@@ -94,12 +96,18 @@ type Lane[T any] struct {
 	done uint64
 }
 
-type entry[T any] struct {
+// Item is a message on its lane, to which it belongs until its end.
+type Item[T any] struct {
+	lane     *Lane[T]
 	m        T
 	seq      uint64
-	refusals int
+	to       wire.Entry // where it was sent last
+	refusals uint8
 	unfenced bool // nobody has fenced what follows it
 }
+
+// Message is what the item carries.
+func (e *Item[T]) Message() T { return e.m }
 
 // NewLane returns the lane to an address; node says that it is a node path.
 func NewLane[T any](c Carrier[T], addr string, node bool) *Lane[T] {
@@ -127,13 +135,21 @@ func (l *Lane[T]) Describe() LaneState {
 }
 
 // Submit sends a message, or queues it until the target is known.
-func (l *Lane[T]) Submit(m T) {
+func (l *Lane[T]) Submit(m T) { l.submit(&Item[T]{m: m}) }
+
+// submit is Submit of an item that its message has room for.
+func (l *Lane[T]) submit(e *Item[T]) {
 	if len(l.queue) >= maxLane {
-		l.carrier.Refuse(m, cluster.Refusal{Reason: cluster.Overloaded, Detail: "too many messages wait for the address to be found"})
+		l.carrier.Refuse(e.m, cluster.Refusal{Reason: cluster.Overloaded, Detail: "too many messages wait for the address to be found"})
 		return
 	}
 	l.seq++
-	l.queue = append(l.queue, entry[T]{m: m, seq: l.seq})
+	e.lane, e.seq = l, l.seq
+	if l.state == open && len(l.queue) == 0 && (l.out > 0 || l.carrier.Reachable(l.target)) {
+		l.send(e)
+		return
+	}
+	l.queue = append(l.queue, e)
 	l.pump()
 }
 
@@ -172,7 +188,7 @@ func (l *Lane[T]) resolve() {
 			return
 		}
 		// The verdict is about the moment at which it was asked for: whoever came later asks again.
-		var later []entry[T]
+		var later []*Item[T]
 		queue := l.queue
 		l.state, l.tries = idle, 0
 		for _, e := range queue {
@@ -187,7 +203,7 @@ func (l *Lane[T]) resolve() {
 	})
 }
 
-func (l *Lane[T]) send(e entry[T]) {
+func (l *Lane[T]) send(e *Item[T]) {
 	if l.carrier.Over(e.m) {
 		return
 	}
@@ -196,12 +212,13 @@ func (l *Lane[T]) send(e entry[T]) {
 		return
 	}
 	l.out++
-	to := l.target
-	l.carrier.Send(to, l.number, e.m, func(d Disposition) { l.returned(e, to, d) })
+	e.to = l.target
+	l.carrier.Send(l.target, l.number, e)
 }
 
-// returned takes the end of one message that was sent.
-func (l *Lane[T]) returned(e entry[T], to wire.Entry, d Disposition) {
+// Returned takes the end of an item that was sent.
+func (e *Item[T]) Returned(d Disposition) {
+	l := e.lane
 	l.out--
 	switch d {
 	case Answered:
@@ -216,6 +233,7 @@ func (l *Lane[T]) returned(e entry[T], to wire.Entry, d Disposition) {
 	case Denied, Deferred, Unsent, Missing:
 		l.drain()
 		if d == Denied || d == Missing {
+			to := e.to
 			l.stale = &to
 		}
 		e.unfenced = d == Unsent || d == Missing
@@ -239,14 +257,14 @@ func (l *Lane[T]) drain() {
 // drained puts the refused messages back in their order and begins anew after a pause. One that nobody has
 // fenced, and behind which another was executed, has lost its place: it is answered instead.
 func (l *Lane[T]) drained() {
-	l.refused = slices.DeleteFunc(l.refused, func(e entry[T]) bool {
+	l.refused = slices.DeleteFunc(l.refused, func(e *Item[T]) bool {
 		late := e.unfenced && e.seq < l.done
 		if late && !l.carrier.Over(e.m) {
 			l.carrier.Refuse(e.m, cluster.Refusal{Reason: cluster.Unknown, Detail: "it was not sent when its turn came, and a later message was"})
 		}
 		return late
 	})
-	slices.SortFunc(l.refused, func(a, b entry[T]) int { return int(int64(a.seq) - int64(b.seq)) })
+	slices.SortFunc(l.refused, func(a, b *Item[T]) int { return int(int64(a.seq) - int64(b.seq)) })
 	l.queue = append(l.refused, l.queue...)
 	l.refused = nil
 	l.tries++

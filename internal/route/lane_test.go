@@ -50,8 +50,8 @@ func (w *wagon) Resolve(q cluster.Question, done func(cluster.Resolution)) {
 	w.answer = done
 }
 
-func (w *wagon) Send(to wire.Entry, lane uint64, m int, done func(Disposition)) {
-	w.sent = append(w.sent, letter{m, to, lane, done})
+func (w *wagon) Send(to wire.Entry, lane uint64, i *Item[int]) {
+	w.sent = append(w.sent, letter{i.Message(), to, lane, i.Returned})
 }
 
 func (w *wagon) Lose(m int) { w.ends = append(w.ends, fmt.Sprintf("%d lost", m)) }
@@ -308,7 +308,7 @@ func TestThePauseBetweenDrainsDoublesAndAnAnswerResetsIt(t *testing.T) {
 }
 
 // protocol §6
-func TestA513thWaitingMessageIsRefusedAsOverloaded(t *testing.T) {
+func TestA4097thWaitingMessageIsRefusedAsOverloaded(t *testing.T) {
 	w := newWagon(t, false)
 	for m := 1; m <= maxLane; m++ {
 		w.lane.Submit(m)

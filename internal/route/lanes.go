@@ -95,6 +95,7 @@ func (l *lanes) find(key string) *channel {
 // submit sends a delivery on the channel; false where the channel has been forgotten.
 func (ch *channel) submit(d *hub.Delivery) bool {
 	p := &parcel{d: d, ch: ch}
+	p.item.m = p
 	if ch.away.Load() {
 		p.body, _ = ch.c.pack(d) // what can not travel is told when it is to leave
 	}
@@ -103,7 +104,7 @@ func (ch *channel) submit(d *hub.Delivery) bool {
 		ch.mu.Unlock()
 		return false
 	}
-	ch.lane.Submit(p)
+	ch.lane.submit(&p.item)
 	ch.unlock()
 	return true
 }
@@ -161,21 +162,21 @@ func (ch *channel) Resolve(q cluster.Question, done func(cluster.Resolution)) {
 }
 
 // Send implements [Carrier].
-func (ch *channel) Send(to wire.Entry, lane uint64, p *parcel, done func(Disposition)) {
+func (ch *channel) Send(to wire.Entry, lane uint64, i *Item[*parcel]) {
 	here := uint64(to.Epoch) == ch.c.self.Load()
 	if ch.away.Load() == here {
 		ch.away.Store(!here)
 	}
 	if here {
-		ch.end(done, ch.c.deliverHere(ch, p.d))
+		ch.end(i, ch.c.deliverHere(ch, i.m.d))
 		return
 	}
-	p.leave(to, lane, done)
+	i.m.leave(to, lane)
 }
 
 // end tells the lane the end of a message once it is not locked.
-func (ch *channel) end(done func(Disposition), x Disposition) {
-	ch.later(func() { ch.with(func() { done(x) }) })
+func (ch *channel) end(i *Item[*parcel], x Disposition) {
+	ch.later(func() { ch.with(func() { i.Returned(x) }) })
 }
 
 // Lose implements [Carrier].

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -15,17 +16,14 @@ import (
 
 // parcel is a delivery on its lane.
 type parcel struct {
-	d  *hub.Delivery
-	ch *channel
+	item Item[*parcel]
+	d    *hub.Delivery
+	ch   *channel
 	// body is its envelope, but for what [seal] writes. Where the lane goes elsewhere it is packed before
-	// the lane is locked, so that those who send to one address pack side by side. nil: not packed, or
-	// sent, and then the transport's.
-	body []byte
-
-	// Where it was sent last, and who is told of its end.
-	to   wire.Entry
-	name string
-	done func(Disposition)
+	// the lane is locked, so that those who send to one address pack side by side. It is the parcel's
+	// until it is sent, and then given back. nil: not packed, or sent.
+	body *bytes.Buffer
+	name string // of the silo that it was sent to last
 }
 
 const (
@@ -42,18 +40,17 @@ func hop(left time.Duration) time.Duration {
 }
 
 // leave sends a parcel to another silo. The channel is locked.
-func (p *parcel) leave(to wire.Entry, lane uint64, done func(Disposition)) {
+func (p *parcel) leave(to wire.Entry, lane uint64) {
 	c := p.ch.c
 	m, ok := c.view.Load().Member(to.Epoch)
 	if !ok {
-		p.ch.end(done, Unsent)
+		p.ch.end(&p.item, Unsent)
 		return
 	}
-	p.to, p.name, p.done = to, m.Name, done
-	body, f := p.seal(lane)
-	if f != nil {
+	p.name = m.Name
+	if f := p.seal(lane); f != nil {
 		p.ch.later(func() { c.mesh.Refuse(p.d, f) })
-		p.ch.end(done, Answered)
+		p.ch.end(&p.item, Answered)
 		return
 	}
 	class := transport.Write
@@ -62,40 +59,40 @@ func (p *parcel) leave(to wire.Entry, lane uint64, done func(Disposition)) {
 	}
 	c.count.sent.Add(1)
 	c.net.Call(transport.Peer{Name: m.Name, Epoch: uint64(m.Epoch), Addr: m.Addr},
-		transport.Request{Kind: uint8(wire.KindDeliver), Class: class, Body: body}, p.answered)
+		transport.Request{Kind: uint8(wire.KindDeliver), Class: class, Body: p.body.Bytes()}, p.answered)
+	free(p.body)
+	p.body = nil
 }
 
 // answered takes the answer of another silo, or what stands for it.
 func (p *parcel) answered(a transport.Answer) {
 	x := p.outcome(a)
-	p.ch.with(func() { p.done(x) })
+	p.ch.with(func() { p.item.Returned(x) })
 }
 
-// seal returns the envelope as it leaves, or says why it can not.
-func (p *parcel) seal(lane uint64) ([]byte, *message.Failure) {
+// seal completes the envelope, or says why it can not leave.
+func (p *parcel) seal(lane uint64) (f *message.Failure) {
 	c, d := p.ch.c, p.d
-	body := p.body
-	p.body = nil
-	if body == nil {
-		var f *message.Failure
-		if body, f = c.pack(d); f != nil {
-			return nil, f
+	if p.body == nil {
+		if p.body, f = c.pack(d); f != nil {
+			return f
 		}
 	}
 	var leave time.Duration
 	if left, bounded := d.Budget().Remaining(c.mesh.Clock().Now()); bounded {
 		if leave = left - hop(left); leave < hopLeast {
-			return nil, &message.Failure{Type: message.ShuttingDown, Target: d.Target().Path(), AnsweredBy: c.name, Reason: message.ReasonBudget,
+			return &message.Failure{Type: message.ShuttingDown, Target: d.Target().Path(), AnsweredBy: c.name, Reason: message.ReasonBudget,
 				Message: fmt.Sprintf("%v are left to ask '%s' on another silo; nothing was sent", left.Round(time.Millisecond), d.Target())}
 		}
 	}
-	seal(body, uint64(p.to.Epoch), lane, leave)
-	return body, nil
+	seal(p.body.Bytes(), uint64(p.item.to.Epoch), lane, leave)
+	return nil
 }
 
-// pack encodes a delivery, or says why it can not travel.
-func (c *Cluster) pack(d *hub.Delivery) ([]byte, *message.Failure) {
-	e := envelope{Sender: c.sender, To: d.Target().String(), From: d.Sender().String(), Type: d.TypeName(),
+// pack encodes a delivery, or says why it can not travel. The buffer is the caller's, to be given back
+// with [free].
+func (c *Cluster) pack(d *hub.Delivery) (*bytes.Buffer, *message.Failure) {
+	e := envelope{Sender: c.sender, To: d.To(), From: d.From(), Type: d.TypeName(),
 		Request: d.IsRequest(), Identity: d.Identity(), Properties: d.Properties(), Visited: d.Visited()}
 	if b := d.Budget(); b.Deadline != 0 {
 		e.Bound, e.By, e.Depth = b.Bound, b.By, b.Depth
@@ -105,7 +102,7 @@ func (c *Cluster) pack(d *hub.Delivery) ([]byte, *message.Failure) {
 		if e.Payload, err = c.codec.encodeFailure(n.Failure); err != nil {
 			return nil, c.unreadable(d, err)
 		}
-		return e.append(nil), nil
+		return bytes.NewBuffer(e.append(nil)), nil
 	}
 	if _, known := c.codec.types[e.Type]; !known {
 		return nil, c.unreadable(d, fmt.Errorf("messages of type '%s' do not leave their process", e.Type))
@@ -158,7 +155,7 @@ func (p *parcel) outcome(a transport.Answer) Disposition {
 // forget has the next resolution ask again.
 func (p *parcel) forget() {
 	c := p.ch.c
-	c.turn.Do(func() { c.silo.Doubt(p.ch.key, p.to) })
+	c.turn.Do(func() { c.silo.Doubt(p.ch.key, p.item.to) })
 }
 
 // undelivered says what becomes of a message whose silo gave no answer.

@@ -114,8 +114,8 @@ func (c carrier) Refuse(r *request, f cluster.Refusal) {
 }
 
 // Send delivers a request to an incarnation, this one included.
-func (c carrier) Send(to wire.Entry, lane uint64, r *request, done func(route.Disposition)) {
-	p, w := c.p, c.p.w
+func (c carrier) Send(to wire.Entry, lane uint64, i *route.Item[*request]) {
+	p, w, r, done := c.p, c.p.w, i.Message(), i.Returned
 	if to.Epoch == p.silo.Self() && to.Epoch != 0 {
 		w.after(0, p, func() {
 			p.arrive(p, uint64(to.Epoch), lane, r, r.until, func(a byte) { w.after(0, p, func() { c.answered(r, to, a, done) }) })

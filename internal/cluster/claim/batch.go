@@ -62,34 +62,60 @@ func (c *Claimant) claim(regs []*registration, try int) {
 }
 
 // assert claims everything that this silo serves in a member's slots, in batches of whole slots, each
-// complete for its slots. done is called when all of them are through.
+// complete for its slots. Each batch has a turn of its own, so that others come between. done is called when
+// all of them are through; it may be nil.
 func (c *Claimant) assert(m membership.Member, done func()) {
-	var batches []*batch
-	var b *batch
+	var parts []wire.Slots
+	size := c.config.Batch
 	for slot := range c.slots {
 		if o, ok := c.table.Owner(slot); !ok || o.Epoch != m.Epoch {
 			continue
 		}
-		if b == nil || len(b.regs) >= c.config.Batch {
-			b = &batch{to: m, complete: wire.NewSlots(c.config.Slots)}
-			batches = append(batches, b)
+		if size >= c.config.Batch {
+			size = 0
+			parts = append(parts, wire.NewSlots(c.config.Slots))
 		}
-		b.complete.Add(slot)
-		b.fill(c.slots[slot])
+		parts[len(parts)-1].Add(slot)
+		size += len(c.slots[slot])
 	}
-	open := len(batches)
+	open := len(parts)
 	if open == 0 && done != nil {
 		c.clock.After(0, done)
 	}
-	for _, b := range batches {
-		if done != nil {
-			b.done = func() {
-				if open--; open == 0 {
-					done()
-				}
-			}
+	ended := func() {
+		if open--; open == 0 && done != nil {
+			done()
 		}
-		c.send(b)
+	}
+	c.turns(m, parts, c.view.Key(), c.self, ended)
+}
+
+// turns sends the first batch of an assertion, and the others in later turns. Under a newer view they are
+// not sent: it has an assertion of its own.
+func (c *Claimant) turns(m membership.Member, parts []wire.Slots, key membership.Key, self membership.Epoch, ended func()) {
+	if len(parts) == 0 {
+		return
+	}
+	if c.self != self || c.ended || c.view.Key() != key {
+		for range parts {
+			ended()
+		}
+		return
+	}
+	b := &batch{to: m, complete: parts[0], done: ended}
+	c.gatherAll(b)
+	c.send(b)
+	if parts = parts[1:]; len(parts) > 0 {
+		c.clock.After(0, func() { c.turns(m, parts, key, self, ended) })
+	}
+}
+
+// gatherAll puts everything into a batch that is registered in the slots for which it is complete.
+func (c *Claimant) gatherAll(b *batch) {
+	for slot := range c.slots {
+		if b.complete.Has(slot) {
+			b.fill(c.slots[slot])
+		}
 	}
 }
 
@@ -258,12 +284,7 @@ func (c *Claimant) repeat(b *batch, again []*registration, unmarked bool) {
 // whole is a batch for the same slots with what is registered in them now.
 func (c *Claimant) whole(b *batch) *batch {
 	n := &batch{to: b.to, complete: b.complete, try: b.try + 1, done: b.done}
-	for slot := range c.slots {
-		if !b.complete.Has(slot) {
-			continue
-		}
-		n.fill(c.slots[slot])
-	}
+	c.gatherAll(n)
 	return n
 }
 

@@ -43,6 +43,10 @@ func TestBatchesHoldWholeSlots(t *testing.T) {
 		f.register(fmt.Sprintf("portal/%d", i))
 	}
 	f.apply(1, me, b, c)
+	if n := len(f.peers.Waiting()); n > 3 {
+		t.Fatalf("%d batches in one turn, to three owners", n)
+	}
+	f.clock.Flush()
 	seen, marked := map[string]int{}, map[int]bool{}
 	for _, a := range f.peers.Waiting() {
 		m := a.Message.(wire.Claim)
@@ -116,6 +120,30 @@ func TestAMarkIsNotRepeatedUnderAnOldView(t *testing.T) {
 	}
 }
 
+// protocol §5
+func TestBatchesThatHaveNotLeftWhenANewerViewComesNeverDo(t *testing.T) {
+	f := idle(t, func(cfg *claim.Config) { cfg.Batch = 10 })
+	for i := range 200 {
+		f.register(fmt.Sprintf("portal/%d", i))
+	}
+	f.apply(1, me, b, c)
+	f.apply(2, me, b, c)
+	f.clock.Flush()
+	old := 0
+	for _, a := range f.peers.Waiting() {
+		if a.Message.(wire.Claim).Key.Number == 1 {
+			old++
+		}
+	}
+	if old > 3 {
+		t.Errorf("%d batches under the older view", old)
+	}
+	f.accept()
+	if n := f.claim.Landed(); n != 200 {
+		t.Errorf("%d of 200 claims have landed", n)
+	}
+}
+
 // fault 16
 func TestAMembershipChangeWith10000ClaimsIsAFewBatchesWithOneRoundInFlightForEachAddress(t *testing.T) {
 	f := idle(t)
@@ -123,9 +151,11 @@ func TestAMembershipChangeWith10000ClaimsIsAFewBatchesWithOneRoundInFlightForEac
 		f.register(fmt.Sprintf("portal/%d", i))
 	}
 	f.apply(1, me, b, c)
+	f.clock.Flush()
 	f.accept()
 	before := len(f.peers.Asks)
 	f.apply(2, me, b, c)
+	f.clock.Flush()
 	if n := len(f.peers.Asks) - before; n > 13 {
 		t.Fatalf("%d messages", n)
 	}

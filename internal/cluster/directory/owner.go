@@ -221,6 +221,7 @@ func (o *Owner) lose(lost map[int]bool) {
 		return
 	}
 	guards := o.guards.take(lost, o.config.Slots, o.clock.Now())
+	var leaving []farewell
 	for i := range o.slots {
 		if !lost[i] {
 			continue
@@ -231,12 +232,38 @@ func (o *Owner) lose(lost map[int]bool) {
 		if !ok {
 			continue
 		}
-		m := wire.HandOver{Slot: i, Settled: s.settled, Guards: guards[i]}
-		for a, e := range s.entries {
-			m.Entries = append(m.Entries, wire.AddressedEntry{Addr: a, Entry: e})
+		leaving = append(leaving, farewell{to, s.entries, wire.HandOver{Slot: i, Settled: s.settled, Guards: guards[i]}})
+	}
+	o.part(leaving, o.view.Key(), o.self)
+}
+
+// farewell is a slot that is to be handed over.
+type farewell struct {
+	to      membership.Member
+	entries map[string]wire.Entry
+	m       wire.HandOver
+}
+
+// farewells is about how many entries one turn hands over.
+const farewells = 20_000
+
+// part hands some slots over, and the others in later turns, so that others come between.
+func (o *Owner) part(leaving []farewell, key membership.Key, self membership.Epoch) {
+	if o.self != self {
+		return
+	}
+	for sent := 0; sent < farewells && len(leaving) > 0; leaving = leaving[1:] {
+		f := leaving[0]
+		sent += 1 + len(f.entries)
+		f.m.Entries = make([]wire.AddressedEntry, 0, len(f.entries))
+		for a, e := range f.entries {
+			f.m.Entries = append(f.m.Entries, wire.AddressedEntry{Addr: a, Entry: e})
 		}
-		slices.SortFunc(m.Entries, func(a, b wire.AddressedEntry) int { return strings.Compare(a.Addr, b.Addr) })
-		o.handOver(to, m, o.view.Key(), 0)
+		slices.SortFunc(f.m.Entries, func(a, b wire.AddressedEntry) int { return strings.Compare(a.Addr, b.Addr) })
+		o.handOver(f.to, f.m, key, 0)
+	}
+	if len(leaving) > 0 {
+		o.clock.After(0, func() { o.part(leaving, key, self) })
 	}
 }
 

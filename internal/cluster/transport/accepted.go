@@ -27,9 +27,15 @@ type accepted struct {
 	socket  net.Conn
 	maxBody int // that the peer takes
 	queue   []frame
+	space   space // of the bodies in queue
 	bytes   int
 	wake    sync.Cond // the writer waits for answers; a reader for space
 	writing int       // bytes that the writer holds
+	direct  *direct   // nil: only the writer writes
+	busy    bool      // the writer writes
+	open    int       // requests without an answer
+	crowd   crowd     // of those that are open
+	more    bool      // the reader has another request already
 	fence   bool      // a newer connection has been accepted: nothing that arrives counts
 	last    bool      // no more answers come: the writer ends after those queued
 	ended   bool
@@ -60,6 +66,7 @@ func (t *TCP) serve(socket net.Conn) {
 		<-older.gone
 	}
 	t.cfg.Handler.Accepted(c.p.from)
+	c.direct = newDirect(conn)
 	var writer sync.WaitGroup
 	writer.Go(func() { c.write(newFrameWriter(conn, t.cfg.Bounds.Own(budget.SiloWrite))) })
 	err = c.read(newFrameReader(conn, t.cfg.Limits.Body))
@@ -242,6 +249,9 @@ func (c *accepted) read(r *frameReader) error {
 			return errPeerEnded
 		}
 		c.p.traffic.received(len(f.body))
+		c.open++
+		c.crowd.now(c.open)
+		c.more = r.more()
 		c.p.mu.Unlock()
 		id := f.id
 		c.t.cfg.Handler.Handle(c.p.from, Request{Kind: f.kind, Class: f.class, Body: f.body}, func(body []byte) { c.answer(id, body) })
@@ -263,7 +273,12 @@ func (c *accepted) answer(id uint64, body []byte) {
 func (c *accepted) queued(f frame) bool {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
+	c.open--
+	c.crowd.now(c.open)
 	if c.ended || c.last {
+		return false
+	}
+	if c.hurry(&f) {
 		return false
 	}
 	if c.bytes+len(f.body) > answerFactor*c.t.cfg.Limits.QueueBytes {
@@ -271,37 +286,57 @@ func (c *accepted) queued(f frame) bool {
 		c.t.notices.warn(c.t.now(), "unread "+c.p.from.Name, "closed the connection of a silo", "silo", c.p.from.Name, "addr", c.p.from.Addr, "error", errSlowPeer, "bytes", c.bytes)
 		return false
 	}
+	f.body = c.space.keep(f.body)
 	c.queue = append(c.queue, f)
 	c.bytes += headerSize + len(f.body)
 	return len(c.queue) == 1
 }
 
+// hurry writes an answer that is alone on the connection; otherwise it is to be queued. The caller holds
+// p.mu.
+func (c *accepted) hurry(f *frame) (done bool) {
+	if c.busy || c.more || c.open > 0 || len(c.queue) > 0 || !c.direct.idle() || !c.crowd.alone() || len(f.body) >= largeBody {
+		return false
+	}
+	c.p.traffic.sent(len(f.body))
+	c.direct.write(f)
+	if c.direct.left() {
+		c.wake.Broadcast()
+	}
+	return true
+}
+
 func (c *accepted) write(w *frameWriter) {
 	var batch []frame
+	var bodies space
 	for {
 		c.p.mu.Lock()
 		if c.writing > 0 {
 			c.writing = 0
 			c.wake.Broadcast()
 		}
-		for len(c.queue) == 0 && !c.ended && !c.last {
+		c.busy = false
+		for len(c.queue) == 0 && !c.direct.left() && !c.ended && !c.last {
 			c.wake.Wait()
 		}
-		if c.ended || len(c.queue) == 0 {
+		if c.ended || len(c.queue) == 0 && !c.direct.left() {
 			c.close()
 			c.p.mu.Unlock()
 			return
 		}
+		c.busy = true
 		if len(c.queue) == 1 {
 			company(&c.p.mu)
 		}
 		batch, c.queue = c.queue, batch[:0]
+		bodies, c.space = c.space, bodies.emptied()
 		c.writing, c.bytes = c.bytes, 0
 		for i := range batch {
 			c.p.traffic.sent(len(batch[i].body))
 		}
+		rest := c.direct.take()
 		c.p.mu.Unlock()
-		if err := w.write(batch); err != nil {
+		if err := w.writeAfter(rest, batch); err != nil {
 			c.p.mu.Lock()
 			c.close()
 			c.p.mu.Unlock()

@@ -18,6 +18,10 @@ type dialled struct {
 	hello  hello
 	cancel context.CancelFunc // ends the dial; closes the socket
 	wake   sync.Cond          // the writer waits for requests or for the end
+	direct *direct            // nil: only the writer writes
+	batch  []frame            // what is written directly
+	bodies space              // of batch
+	busy   bool               // the writer writes
 	open   bool
 	ended  bool
 	cause  error // why it ended: the first reason
@@ -63,7 +67,7 @@ func (o *dialled) run(ctx context.Context) {
 	}
 	defer context.AfterFunc(ctx, closing(socket))()
 	defer socket.Close()
-	if !o.opened(w) {
+	if !o.opened(w, newDirect(conn)) {
 		return
 	}
 	var writer sync.WaitGroup
@@ -126,14 +130,14 @@ func lapsed(ctx context.Context, err error) error {
 }
 
 // opened lets the writer begin; false when the connection is not wanted any more.
-func (o *dialled) opened(w welcome) bool {
+func (o *dialled) opened(w welcome, d *direct) bool {
 	l := o.l
 	l.mu.Lock()
 	if o.ended {
 		l.mu.Unlock()
 		return false
 	}
-	o.open = true
+	o.open, o.direct = true, d
 	waiters := l.opened()
 	told := o.s.agree(int(w.maxBody))
 	l.mu.Unlock()
@@ -179,25 +183,41 @@ func (o *dialled) broke(err error) {
 
 func (o *dialled) write(w *frameWriter) {
 	var batch []frame
+	var bodies space
 	for {
 		o.l.mu.Lock()
-		for len(o.s.queue) == 0 && !o.ended {
+		o.busy = false
+		for len(o.s.queue) == 0 && !o.direct.left() && !o.ended {
 			o.wake.Wait()
 		}
 		if o.ended {
 			o.l.mu.Unlock()
 			return
 		}
+		o.busy = true
 		if len(o.s.queue) == 1 {
 			company(&o.l.mu)
 		}
-		batch = o.s.take(batch[:0])
+		batch, bodies = o.s.take(batch[:0], bodies)
+		rest := o.direct.take()
 		o.l.mu.Unlock()
-		if err := w.write(batch); err != nil {
+		if err := w.writeAfter(rest, batch); err != nil {
 			o.broke(err)
 			return
 		}
 	}
+}
+
+// hurry writes the one request that waits, if it is alone on the connection; otherwise it tells that the
+// writer has to. The caller holds l.mu.
+func (o *dialled) hurry() (done bool) {
+	if !o.open || o.busy || !o.direct.idle() || len(o.s.queue) != 1 || !o.s.crowd.alone() || len(o.s.queue[0].body) >= largeBody {
+		return false
+	}
+	o.batch, o.bodies = o.s.take(o.batch[:0], o.bodies)
+	o.direct.write(&o.batch[0])
+	o.batch[0] = frame{}
+	return !o.direct.left()
 }
 
 // answerBatch is how many answers that have already arrived are matched under one lock.

@@ -13,6 +13,10 @@
 // session.go, without goroutine, clock or I/O; [TCP] and [Memory] are shells around them, and
 // transporttest is the suite of both. Rules: protocol.md §1, §2, §7; messaging.md C30, C31; decision 4.
 //
+// Bodies are copied when they are queued and read where they have arrived, so none is kept by anybody else. A
+// writer for each connection writes what has gathered; a frame that is alone on its connection is written by
+// whoever brings it, without waiting (direct.go).
+//
 // The failure detector, redialling and the directory are above: it pings with [Ping] requests, and is
 // told of broken connections and failed dials by [Handler].
 package transport

@@ -63,8 +63,11 @@ func (t *TCP) Call(to Peer, r Request, done func(Answer)) {
 		return
 	}
 	out := l.out
+	written := out.hurry()
 	l.mu.Unlock()
-	out.wake.Signal() // after the lock, which the writer takes first of all
+	if !written {
+		out.wake.Signal() // after the lock, which the writer takes first of all
+	}
 	if r.Within > 0 {
 		t.sweeper.before(now + int64(r.Within))
 	}

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"slices"
@@ -160,7 +159,6 @@ func (m *Memory) Call(to Peer, r Request, done func(Answer)) {
 		refusal = &NotSentError{Peer: to, Reason: Overloaded}
 	}
 	if refusal == nil {
-		r.Body = bytes.Clone(r.Body)
 		refusal = l.s.add(&r, int64(now), done)
 	}
 	if refusal != nil {
@@ -178,7 +176,8 @@ func (m *Memory) Call(to Peer, r Request, done func(Answer)) {
 // flush writes what is queued.
 func (m *Memory) flush(l *memoryLink) {
 	f := l.flow
-	for _, r := range f.s.take(nil) {
+	frames, _ := f.s.take(nil, nil)
+	for _, r := range frames {
 		f.send(toServer, packet{run: func() { f.server.receive(f, r) }})
 	}
 }

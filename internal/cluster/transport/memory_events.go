@@ -216,6 +216,7 @@ func (m *Memory) receive(f *flow, r frame) {
 	p.traffic.received(len(r.body))
 	m.net.mu.Unlock()
 	m.cfg.Handler.Handle(p.from, Request{Kind: r.kind, Class: r.class, Body: r.body}, func(body []byte) { m.reply(f, p, r.id, body) })
+	clear(r.body) // a handler that has kept it is found out
 }
 
 func (m *Memory) reply(f *flow, p *memoryPeer, id uint64, body []byte) {
@@ -249,5 +250,6 @@ func (m *Memory) match(f *flow, a frame) {
 	m.net.mu.Unlock()
 	if end.done != nil {
 		end.done(end.a)
+		clear(a.body) // as with receive
 	}
 }

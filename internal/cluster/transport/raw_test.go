@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -33,7 +34,9 @@ func newSpy() *spy {
 }
 
 func (s *spy) Handle(_ Peer, r Request, reply func([]byte)) {
-	s.requests <- r
+	kept := r
+	kept.Body = bytes.Clone(r.Body)
+	s.requests <- kept
 	if s.silent {
 		s.replies <- reply
 		return

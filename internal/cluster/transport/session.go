@@ -38,8 +38,10 @@ type session struct {
 	slots   []slot
 	free    int32
 	pending int
+	crowd   crowd // of those that are pending
 	queue   []frame
-	bytes   int // of bodies in queue
+	space   space // of the bodies in queue
+	bytes   int   // of bodies in queue
 	seq     uint64
 	maxBody int   // what both ends take
 	next    int64 // no deadline is earlier
@@ -77,21 +79,23 @@ func (s *session) add(r *Request, now int64, done func(Answer)) *NotSentError {
 		s.next = min(s.next, at.deadline)
 	}
 	s.pending++
-	s.queue = append(s.queue, frame{id: uint64(at.gen)<<32 | uint64(index), body: r.Body, typ: frameRequest, class: r.Class, kind: r.Kind})
+	s.crowd.now(s.pending)
+	s.queue = append(s.queue, frame{id: uint64(at.gen)<<32 | uint64(index), body: s.space.keep(r.Body), typ: frameRequest, class: r.Class, kind: r.Kind})
 	s.bytes += len(r.Body)
 	return nil
 }
 
-// take moves the queue into batch, which is empty, and hands its old space to the queue. From here on
-// these requests may have reached the peer.
-func (s *session) take(batch []frame) []frame {
+// take moves the queue into batch, which is empty, and its bodies into in; the queue goes on in the old
+// ones. From here on these requests may have reached the peer.
+func (s *session) take(batch []frame, in space) ([]frame, space) {
 	batch, s.queue = s.queue, batch
+	in, s.space = s.space, in.emptied()
 	s.bytes = 0
 	for i := range batch {
 		s.slots[uint32(batch[i].id)].sent = true
 		s.count.traffic.sent(len(batch[i].body))
 	}
-	return batch
+	return batch, in
 }
 
 // end frees the slot and returns what has to be told.
@@ -101,6 +105,7 @@ func (s *session) end(index int32) func(Answer) {
 	at.done, at.live = nil, false
 	at.next, s.free = s.free, index
 	s.pending--
+	s.crowd.now(s.pending)
 	return done
 }
 

@@ -67,7 +67,8 @@ func (m *model) tell(told []outcome) {
 }
 
 func (m *model) write() (numbers []int) {
-	for _, f := range m.s.take(nil) {
+	frames, _ := m.s.take(nil, nil)
+	for _, f := range frames {
 		var number int
 		fmt.Sscan(string(f.body), &number)
 		numbers = append(numbers, number)
@@ -109,12 +110,13 @@ func TestAnAnswerFindsOnlyTheRequestThatItIsFor(t *testing.T) {
 	if m.s.answer(1<<32) != nil {
 		t.Fatal("an answer to a request that was not written")
 	}
-	id := m.s.take(nil)[0].id
+	frames, _ := m.s.take(nil, nil)
+	id := frames[0].id
 	if m.s.answer(id) == nil || m.s.answer(id) != nil {
 		t.Fatal("one answer, once")
 	}
 	m.add(1, Request{}) // takes the same slot
-	m.s.take(nil)
+	m.s.take(nil, nil)
 	if m.s.answer(id) != nil || m.s.answer(7) != nil || m.s.answer(^uint64(0)) != nil {
 		t.Fatal("an old or foreign id found a request")
 	}

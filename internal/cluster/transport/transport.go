@@ -39,8 +39,8 @@ func (c Class) String() string {
 type Request struct {
 	Kind  uint8 // the caller's own, carried as it is
 	Class Class
-	// Body belongs to the transport from Call on: neither side changes it any more, and it is not kept
-	// after it has been written. A handler may keep the body that it receives.
+	// Body is its caller's again when Call returns. A handler reads the body that it receives until it
+	// returns, and copies what it keeps.
 	Body []byte
 	// Within bounds the wait for the answer; 0 is no bound. It is not carried. Its lapse is told by
 	// *LateError, up to a millisecond late; an answer that comes later is discarded.
@@ -49,7 +49,7 @@ type Request struct {
 
 // Answer is the one outcome of a call.
 type Answer struct {
-	Body []byte // the receiver's to keep
+	Body []byte // to be read until done returns
 	Err  error  // nil, *NotSentError, *LostError or *LateError
 }
 
@@ -87,8 +87,8 @@ type Transport interface {
 // Handler is what a transport needs of the silo above it.
 type Handler interface {
 	// Handle runs on the reader of the peer's connection, in order of arrival: it must not block. reply
-	// is called exactly once, from any goroutine, and takes over the body; it does nothing when the
-	// connection is gone.
+	// is called exactly once, from any goroutine; the body is its caller's again when it returns. It does
+	// nothing when the connection is gone.
 	Handle(from Peer, r Request, reply func(body []byte))
 	// Accepted tells that a peer has opened a new connection to us, before its first request.
 	Accepted(from Peer)

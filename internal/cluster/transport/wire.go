@@ -45,21 +45,17 @@ func (f *frame) tooLarge() *TooLargeError {
 
 const (
 	readBuffer = 64 << 10
-	// Bodies up to smallBody are cut from chunks, so that sixteen of them are one allocation and a body
-	// that is kept holds no more than a chunk in memory.
-	smallBody = 512
-	chunkSize = 4 << 10
 	// firstGrowth is what is allocated for a large body before its bytes arrive.
 	firstGrowth = 256 << 10
 )
 
-// frameReader cuts frames off a stream. Bodies that it returns are their receiver's to keep.
+// frameReader cuts frames off a stream. A body is a part of its buffer, to be read until the next call of
+// next that was not announced by more.
 type frameReader struct {
 	in      io.Reader
 	maxBody int
 	buf     []byte
 	lo, hi  int // what of buf is read and not yet returned
-	chunk   []byte
 }
 
 func newFrameReader(in io.Reader, maxBody int) *frameReader {
@@ -86,8 +82,8 @@ func (r *frameReader) next() (frame, error) {
 		if err := r.fill(size); err != nil {
 			return frame{}, inside(err)
 		}
-		f.body = r.space(size)
-		r.lo += copy(f.body, r.buf[r.lo:r.lo+size])
+		f.body = r.buf[r.lo : r.lo+size : r.lo+size]
+		r.lo += size
 		return f, nil
 	}
 	var err error
@@ -151,18 +147,6 @@ func (r *frameReader) fill(n int) error {
 		}
 	}
 	return nil
-}
-
-func (r *frameReader) space(n int) []byte {
-	if n > smallBody {
-		return make([]byte, n)
-	}
-	if len(r.chunk) < n {
-		r.chunk = make([]byte, chunkSize)
-	}
-	body := r.chunk[:n:n]
-	r.chunk = r.chunk[n:]
-	return body
 }
 
 // large reads a body that does not fit into the buffer. Space grows with the bytes that arrive: a

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"net"
 	"runtime"
 	"sync"
@@ -13,6 +14,31 @@ const (
 	largeBody = 16 << 10
 )
 
+// keptSpace is the largest space that is kept for the next batch.
+const keptSpace = 1 << 20
+
+// space holds the bodies of queued frames, so that queueing one allocates nothing. Its bytes belong to
+// whoever has the frames: the queue, and then the writer until they are written.
+type space []byte
+
+// keep returns a copy of body, at the end of s unless it is large.
+func (s *space) keep(body []byte) []byte {
+	if len(body) >= largeBody {
+		return bytes.Clone(body)
+	}
+	at := len(*s)
+	*s = append(*s, body...)
+	return (*s)[at:len(*s):len(*s)]
+}
+
+// emptied returns the space for other bodies; nobody reads the present ones any more.
+func (s space) emptied() space {
+	if cap(s) > keptSpace {
+		return nil
+	}
+	return s[:0]
+}
+
 // frameWriter writes batches of frames, each in as few writes as it can.
 type frameWriter struct {
 	out   net.Conn
@@ -23,6 +49,16 @@ type frameWriter struct {
 
 func newFrameWriter(out net.Conn, bound time.Duration) *frameWriter {
 	return &frameWriter{out: out, bound: bound, buf: make([]byte, 0, writeBuffer)}
+}
+
+// writeAfter is write of a batch behind bytes that have to be written first.
+func (w *frameWriter) writeAfter(rest []byte, batch []frame) error {
+	if len(rest) > 0 {
+		if err := w.flush(rest); err != nil {
+			return err
+		}
+	}
+	return w.write(batch)
 }
 
 // write sends the batch and forgets its bodies.

@@ -15,8 +15,14 @@ var ErrMalformed = errors.New("wire: malformed message")
 // Encode returns the bytes of a request, without its kind.
 func Encode(r Request) []byte { return r.append(nil) }
 
+// Append adds the bytes of a request to b.
+func Append(b []byte, r Request) []byte { return r.append(b) }
+
+// AppendAnswer adds the bytes of an answer to b.
+func AppendAnswer(b []byte, a Answer) []byte { return a.append(append(b, byte(a.code()))) }
+
 // EncodeAnswer returns the bytes of an answer.
-func EncodeAnswer(a Answer) []byte { return a.append([]byte{byte(a.code())}) }
+func EncodeAnswer(a Answer) []byte { return AppendAnswer(nil, a) }
 
 func appendUint(b []byte, n uint64) []byte { return binary.AppendUvarint(b, n) }
 

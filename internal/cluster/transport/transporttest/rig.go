@@ -1,6 +1,7 @@
 package transporttest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -128,6 +129,7 @@ func wait[V any](t *testing.T, what string, from <-chan V) V {
 func (n node) call(to transport.Peer, r transport.Request) <-chan transport.Answer {
 	answer := make(chan transport.Answer, 1)
 	n.Call(to, r, func(a transport.Answer) {
+		a.Body = bytes.Clone(a.Body)
 		select {
 		case answer <- a:
 		default:
@@ -238,6 +240,7 @@ func (h *handler) Handle(from transport.Peer, r transport.Request, reply func([]
 	h.mu.Lock()
 	act := h.act
 	a := arrived{from, r, reply}
+	a.r.Body = bytes.Clone(r.Body)
 	h.got = append(h.got, a)
 	h.bodies[string(r.Body)]++
 	h.mu.Unlock()
