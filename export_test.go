@@ -1,0 +1,7 @@
+package hubmesh
+
+// Deafen ends what takes the changes of other processes to this one's caches.
+func (m *Mesh) Deafen() { m.shared.stop[0]() }
+
+// Synced returns once everything that was committed before the call has been told here.
+func (m *Mesh) Synced() error { return m.shared.feed.Sync(m.shared.ctx) }
