@@ -31,6 +31,8 @@ func scenarios() []scenario {
 		{"cluster-refusal", "refusals of unserved addresses, and the end of what is in flight when a silo dies", clusterRefusalScenario},
 		{"cluster-claims", "100,000 claims, a silo that joins, one that is frozen", clusterClaimsScenario},
 		{"cluster-flood", "a flood of addresses that nobody serves", clusterFloodScenario},
+		{"pg-writes", "durable writes on PostgreSQL, against the same batches without change rows", pgWritesScenario},
+		{"pg-feed", "from a commit to another process's cache, and catching up", pgFeedScenario},
 		{"start", "a cold serve on an empty folder", startScenario},
 	}
 }

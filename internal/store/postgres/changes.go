@@ -19,26 +19,15 @@ import (
 // ours.
 const Channel = "mesh_node_changes"
 
-// Statements of the change rows (storage.md §4). Columns are qualified in "order by": a cast in the list
-// would be sorted by instead.
+// Statements of the change rows (storage.md §4), made in one transaction that sees one snapshot. Columns are
+// qualified in "order by": a cast in the list would be sorted by instead.
 const (
-	changeColumns = "c.xid, c.pos, c.at, c.version, c.op::text, c.path, c.node_type, c.origin"
-
-	feedReadText = `with s as materialized (
-  select pg_current_snapshot() as snap, m.system_id, m.pruned_before from mesh_store m)
-select s.snap::text, s.system_id, s.pruned_before, c.late, ` + changeColumns + `
-from s left join lateral (
-  (select false as late, a.xid, a.pos, a.at, a.version, a.op, a.path, a.node_type, a.origin from mesh_changes a
-   where (a.xid, a.pos) > ($1::xid8, $2::bigint) order by a.xid, a.pos limit $4)
-  union all
-  select true, b.xid, b.pos, b.at, b.version, b.op, b.path, b.node_type, b.origin from mesh_changes b
-  where b.xid = any($3::xid8[])
-) c on true`
-
-	feedStartText = `with s as materialized (
-  select pg_current_snapshot() as snap, m.system_id, m.pruned_before from mesh_store m)
-select s.snap::text, s.system_id, s.pruned_before, false, ` + changeColumns + `
-from s left join (select * from mesh_changes order by xid desc, pos desc limit 1) c on true`
+	feedBeginText  = "begin isolation level repeatable read read only"
+	feedHeadText   = "select pg_current_snapshot()::text, m.system_id, m.pruned_before from mesh_store m"
+	changeColumns  = "c.xid, c.pos, c.at, c.version, c.op::text, c.path, c.node_type, coalesce(c.origin, '')"
+	feedBehindText = "select " + changeColumns + " from mesh_changes c where (c.xid, c.pos) > ($1::xid8, $2::bigint) order by c.xid, c.pos limit $3"
+	feedOpenText   = "select " + changeColumns + " from mesh_changes c where c.xid = any($1::xid8[])"
+	feedLastText   = "select " + changeColumns + " from mesh_changes c order by c.xid desc, c.pos desc limit 1"
 
 	feedVerifyText = `select
   (select system_identifier from pg_control_system()), mesh_timeline(),
@@ -88,56 +77,85 @@ func (c *Changes) Close() {
 	_ = c.conn.Close(ctx) // of what is left behind
 }
 
-// Start returns the highest row there is, if there is one, and the snapshot of the same statement.
+// Start returns the highest row there is, if there is one, and the snapshot of the same moment.
 func (c *Changes) Start(ctx context.Context) (store.ChangePage, error) {
-	return c.page(ctx, feedStartText, 2)
+	return c.page(ctx, func(b *pgx.Batch) { b.Queue(feedLastText) }, 2)
 }
 
 // Read returns what a position has not seen: the rows of its open transactions, and at most limit rows
 // behind it.
 func (c *Changes) Read(ctx context.Context, p store.Position, limit int) (store.ChangePage, error) {
-	open := p.Open
-	if open == nil {
-		open = []uint64{}
-	}
-	return c.page(ctx, feedReadText, limit, p.XID, p.Pos, open, limit)
+	return c.page(ctx, func(b *pgx.Batch) {
+		b.Queue(feedBehindText, p.XID, p.Pos, limit)
+		if len(p.Open) > 0 {
+			b.Queue(feedOpenText, p.Open)
+		}
+	}, limit)
 }
 
-func (c *Changes) page(ctx context.Context, text string, limit int, args ...any) (p store.ChangePage, err error) {
-	rows, err := c.conn.Query(ctx, text, args...)
+// page runs the queries in one transaction and one round trip. The first one's rows are counted against limit.
+func (c *Changes) page(ctx context.Context, queries func(*pgx.Batch), limit int) (p store.ChangePage, err error) {
+	var batch pgx.Batch
+	batch.Queue(feedBeginText)
+	batch.Queue(feedHeadText)
+	queries(&batch)
+	batch.Queue("commit")
+	answers := c.conn.SendBatch(ctx, &batch)
+	err = func() (err error) {
+		defer func() { err = errors.Join(err, answers.Close()) }()
+		if _, err := answers.Exec(); err != nil {
+			return err
+		}
+		var snapshot string
+		if err := answers.QueryRow().Scan(&snapshot, &p.SystemID, &p.PrunedBefore); err != nil {
+			return err
+		}
+		if p.Snapshot, err = parseSnapshot(snapshot); err != nil {
+			return err
+		}
+		for query := range batch.Len() - 3 {
+			if err := c.rows(answers, &p); err != nil {
+				return err
+			}
+			if query == 0 {
+				p.Cut = len(p.Rows) >= limit
+			}
+		}
+		_, err = answers.Exec()
+		return err
+	}()
 	if err != nil {
-		return p, unavailable("read the changes", err)
+		return store.ChangePage{}, unavailable("read the changes", err)
+	}
+	return p, nil
+}
+
+// rows reads one query's. Types and origins are few: a page holds one copy of each.
+func (c *Changes) rows(answers pgx.BatchResults, p *store.ChangePage) error {
+	rows, err := answers.Query()
+	if err != nil {
+		return err
 	}
 	defer rows.Close()
-	var snapshot string
-	behind := 0
+	known := map[string]string{}
+	one := func(text string) string {
+		if kept, ok := known[text]; ok {
+			return kept
+		}
+		known[text] = text
+		return text
+	}
+	var r store.ChangeRow
+	var op, path, nodeType, origin string
+	into := []any{&r.XID, &r.Pos, &r.At, &r.Version, &op, &path, &nodeType, &origin}
 	for rows.Next() {
-		var late *bool
-		var xid *uint64
-		var pos, version *int64
-		var at *time.Time
-		var op, path, nodeType, origin *string
-		if err := rows.Scan(&snapshot, &p.SystemID, &p.PrunedBefore, &late, &xid, &pos, &at, &version, &op, &path, &nodeType, &origin); err != nil {
-			return p, unavailable("read the changes", err)
+		if err := rows.Scan(into...); err != nil {
+			return err
 		}
-		if xid == nil {
-			continue // a page without rows still has its snapshot
-		}
-		r := store.ChangeRow{XID: *xid, Pos: *pos, At: at.UTC(), Version: *version, Kind: kindOf(*op), Path: node.Path(*path), NodeType: *nodeType}
-		if origin != nil {
-			r.Origin = *origin
-		}
-		if !*late {
-			behind++
-		}
+		r.At, r.Kind, r.Path, r.NodeType, r.Origin = r.At.UTC(), kindOf(op), node.Path(path), one(nodeType), one(origin)
 		p.Rows = append(p.Rows, r)
 	}
-	if err := rows.Err(); err != nil {
-		return p, unavailable("read the changes", err)
-	}
-	p.Cut = behind >= limit
-	p.Snapshot, err = parseSnapshot(snapshot)
-	return p, err
+	return rows.Err()
 }
 
 func kindOf(op string) store.ChangeKind {

@@ -14,7 +14,7 @@ var (
 	ChildrenText = childrenText
 )
 
-const FeedReadText = feedReadText
+const FeedBehindText, FeedOpenText = feedBehindText, feedOpenText
 
 func (s *Store) PruneOlder(ctx context.Context, keep time.Duration) (int64, error) {
 	return s.pruneOlder(ctx, keep)

@@ -200,11 +200,12 @@ from (select 'p' || n as p from generate_series(1, 10000) n) a, generate_series(
 		args []any
 		want []string // indexes, one of which is used
 	}{
-		"a point read":    {postgres.ReadText, []any{"p77/3"}, []string{"mesh_nodes_pkey"}},
-		"a listing":       {postgres.ChildrenText, []any{"p77\x01", "p77\x02", "p77\x01", 5, false}, []string{"mesh_nodes_key"}},
-		"the subtree":     {"select key from mesh_nodes where key > $1 and key < $2 order by key limit $3", []any{"p77\x01", "p77\x02", 1000}, []string{"mesh_nodes_key"}},
-		"an update":       {postgres.UpdateText, postgres.UpdateArgs(16), []string{"mesh_nodes_pkey", "mesh_partitions_pkey"}},
-		"the change rows": {postgres.FeedReadText, []any{uint64(1), int64(5), []uint64{3, 4}, 100}, []string{"mesh_changes_pkey"}},
+		"a point read":                         {postgres.ReadText, []any{"p77/3"}, []string{"mesh_nodes_pkey"}},
+		"a listing":                            {postgres.ChildrenText, []any{"p77\x01", "p77\x02", "p77\x01", 5, false}, []string{"mesh_nodes_key"}},
+		"the subtree":                          {"select key from mesh_nodes where key > $1 and key < $2 order by key limit $3", []any{"p77\x01", "p77\x02", 1000}, []string{"mesh_nodes_key"}},
+		"an update":                            {postgres.UpdateText, postgres.UpdateArgs(16), []string{"mesh_nodes_pkey", "mesh_partitions_pkey"}},
+		"the change rows behind a position":    {postgres.FeedBehindText, []any{uint64(1), int64(5), 100}, []string{"mesh_changes_pkey"}},
+		"the change rows of open transactions": {postgres.FeedOpenText, []any{[]uint64{3, 4}}, []string{"mesh_changes_pkey"}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			if strings.HasPrefix(what, "the change") {
