@@ -165,8 +165,9 @@ func (r *Relay) clock() uint64 {
 func (r *Relay) restarted(cause string, clock uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.echoes.seen(clock, nil)
-	r.resetAll(Invalidation{Reset: true, Cause: cause, At: time.Now()})
+	now := time.Now()
+	r.echoes.restarted(clock, now)
+	r.resetAll(Invalidation{Reset: true, Cause: cause, At: now})
 }
 
 // rows takes change rows, in the order of the commits of each path, of a read that began at clock.
@@ -200,7 +201,7 @@ func (r *Relay) rows(rows []store.ChangeRow, clock uint64, origin string, unsure
 			continue
 		case row.Kind == 0:
 			r.resetAll(Invalidation{Reset: true, Cause: causeTruncated, At: row.At})
-		case !r.echoes.other(row.Path):
+		case !r.echoes.other(row):
 			r.stats.Old++
 			continue
 		default:
