@@ -51,6 +51,12 @@ func (e *effects) handle(ctx context.Context, b feed.Batch) error {
 	return ctx.Err()
 }
 
+func (e *effects) failWith(fail func(feed.Batch) error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fail = fail
+}
+
 func (e *effects) want(t *testing.T, resets int, want []string) {
 	t.Helper()
 	synctest.Wait()
@@ -104,7 +110,7 @@ func TestAHandlerThatFailsIsGivenTheSameAgainAndThePositionStays(t *testing.T) {
 		after(time.Second)
 		before := c.Stats().Position
 		attempts := 0
-		e.fail = func(feed.Batch) error {
+		e.failWith(func(feed.Batch) error {
 			switch attempts++; {
 			case attempts == 3:
 				panic("broken")
@@ -112,7 +118,7 @@ func TestAHandlerThatFailsIsGivenTheSameAgainAndThePositionStays(t *testing.T) {
 				return errors.New("not yet")
 			}
 			return nil
-		}
+		})
 		all[0].write("p", 1)
 		after(time.Second)
 		all[0].write("p", 2)
@@ -135,7 +141,7 @@ func TestTheLeaseIsKeptWhileAHandlerWorksForLong(t *testing.T) {
 			p.feed.Consumer("effects", s.Positions(), e.handle)
 		}
 		after(time.Second)
-		e.fail = func(b feed.Batch) error { after(10 * time.Minute); return nil }
+		e.failWith(func(feed.Batch) error { after(10 * time.Minute); return nil })
 		all[0].write("p", 1)
 		after(11 * time.Minute)
 		e.want(t, 1, versions(1, 1))
