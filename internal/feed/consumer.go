@@ -115,6 +115,7 @@ func (c *Consumer) run() {
 	defer close(c.done)
 	failures := 0
 	for c.ctx.Err() == nil {
+		asked := time.Now()
 		from, ok, err := c.take(c.ctx, lease)
 		if err != nil {
 			if failures++; failures == 2 {
@@ -129,7 +130,7 @@ func (c *Consumer) run() {
 			continue
 		}
 		c.note(func(s *ConsumerStats) { s.Takes++; s.Holding, s.Position = true, from })
-		c.hold(from)
+		c.hold(from, asked)
 		c.note(func(s *ConsumerStats) { s.Holding = false })
 	}
 }
@@ -142,11 +143,11 @@ func (c *Consumer) take(ctx context.Context, d time.Duration) (store.Position, b
 
 var errLeaseEnds = errors.New("feed: the lease could not be renewed in time")
 
-// hold works until the lease is lost or the consumer ends.
-func (c *Consumer) hold(from store.Position) {
+// hold works until the lease, which was asked for at asked, is lost or the consumer ends.
+func (c *Consumer) hold(from store.Position, asked time.Time) {
 	ctx, lose := context.WithCancelCause(c.ctx)
 	var renewing sync.WaitGroup
-	renewing.Go(func() { c.renew(ctx, lose) })
+	renewing.Go(func() { c.renew(ctx, lose, asked) })
 	err := c.consume(ctx, from)
 	lose(err)
 	renewing.Wait()
@@ -161,9 +162,8 @@ func (c *Consumer) hold(from store.Position) {
 	}
 }
 
-// renew keeps the lease while the work goes on.
-func (c *Consumer) renew(ctx context.Context, lose context.CancelCauseFunc) {
-	last := time.Now()
+// renew keeps the lease, which was last asked for at last, while the work goes on.
+func (c *Consumer) renew(ctx context.Context, lose context.CancelCauseFunc, last time.Time) {
 	wait := renewal
 	for pause(ctx, wait) {
 		asked := time.Now()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/store"
 )
 
 const (
@@ -24,6 +25,10 @@ type echoes struct {
 	count     int
 	pending   map[node.Path][]own // published; the echo is still to come
 	early     map[node.Path][]own // read; still to be published
+	// Since the feed began anew behind rows that may still be published, what others wrote and was told is kept
+	// for a while: recent, until until.
+	recent map[node.Path]int64
+	until  time.Time
 }
 
 type own struct {
@@ -43,6 +48,9 @@ func (e *echoes) published(path node.Path, version int64) (tell, overrun bool) {
 	if i := slices.IndexFunc(early, func(o own) bool { return o.version == version }); i >= 0 {
 		put(e.early, path, early[i+1:])
 		return !early[i].old, false
+	}
+	if version < e.recent[path] {
+		return false, false // its row is one that the feed began behind
 	}
 	if e.count >= mostPending {
 		clear(e.pending)
@@ -72,13 +80,22 @@ func (e *echoes) echo(path node.Path, version int64, now time.Time) {
 	}
 }
 
-// other notes a change of somebody else; tell is false where something newer was told before.
-func (e *echoes) other(path node.Path) (tell bool) {
-	if len(e.pending[path]) > 0 {
-		return false
+// other notes the row of a change of somebody else; tell is false where something newer was told before.
+func (e *echoes) other(r store.ChangeRow) (tell bool) {
+	path := r.Path
+	if pending := e.pending[path]; len(pending) > 0 {
+		// Soon after the feed began anew a pending change may be one that it began behind, so its echo may
+		// never come. Our own processes count a path's versions upwards, other programs need not.
+		sure := e.recent == nil
+		if sure || r.Origin != "" && r.Version < pending[len(pending)-1].version {
+			return false
+		}
 	}
 	for i := range e.early[path] {
 		e.early[path][i].old = true
+	}
+	if _, known := e.recent[path]; e.recent != nil && (known || len(e.recent) < mostPending) {
+		e.recent[path] = r.Version
 	}
 	return true
 }
@@ -100,8 +117,20 @@ func (e *echoes) seen(clock uint64, brought map[node.Path][]int64) {
 	}
 }
 
+// restarted says that the feed began anew, at clock.
+func (e *echoes) restarted(clock uint64, now time.Time) {
+	e.seen(clock, nil)
+	e.until = now.Add(longestEarly)
+	if e.recent == nil {
+		e.recent = map[node.Path]int64{}
+	}
+}
+
 // expire forgets what was read long ago and never published.
 func (e *echoes) expire(now time.Time) {
+	if now.After(e.until) {
+		e.recent = nil
+	}
 	for path, early := range e.early {
 		if now.Sub(early[0].at) > longestEarly {
 			put(e.early, path, slices.DeleteFunc(early, func(o own) bool { return now.Sub(o.at) > longestEarly }))

@@ -58,9 +58,9 @@ const (
 	callBound = 5 * time.Second
 )
 
-// Open starts to follow a source. What is published to the relay from now on is matched with its echo, so it
-// comes before the first write. Until a first read has found where the rows end, and whenever the reader had
-// to start anew, every subscriber is told that everything may have changed.
+// Open starts to follow a source. What is published to the relay from now on is matched with its row, so it is
+// called before the first write. Once the reader has found where the rows end, and whenever it has to start
+// anew, every subscriber is told that everything may have changed.
 func Open(source Source, relay *Relay, log *slog.Logger) *Feed {
 	if source.Poll <= 0 {
 		source.Poll = defaultPoll
@@ -129,6 +129,7 @@ func (f *Feed) Close() {
 		c.Close()
 	}
 	f.work.Wait()
+	f.relay.unfollow()
 }
 
 func (f *Feed) count(n *int64, by int) {

@@ -16,7 +16,6 @@ type reading struct {
 	log      *slog.Logger
 	conn     Connection
 	attempts int // to connect, since a page was read
-	count    func(readerEffect)
 }
 
 var errStandby = errors.New("the server is a standby: changes are read from the primary")

@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -119,9 +120,7 @@ func (r *Relay) Notify(i Invalidation) {
 // enqueue has every subscriber told of a change of somebody else; mu is held.
 func (r *Relay) enqueue(i Invalidation) {
 	r.push(i, false)
-	for _, s := range r.subs {
-		wake(s.wake)
-	}
+	r.wakeAll()
 }
 
 func (r *Relay) push(i Invalidation, direct bool) {
@@ -154,6 +153,13 @@ func (r *Relay) follow(lost func()) {
 	r.echoes.following, r.lost = true, lost
 }
 
+// unfollow says that no more change rows come.
+func (r *Relay) unfollow() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.echoes = echoes{}
+}
+
 // clock is what a read that begins now has to be answered with.
 func (r *Relay) clock() uint64 {
 	r.mu.Lock()
@@ -165,8 +171,9 @@ func (r *Relay) clock() uint64 {
 func (r *Relay) restarted(cause string, clock uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.echoes.seen(clock, nil)
-	r.resetAll(Invalidation{Reset: true, Cause: cause, At: time.Now()})
+	now := time.Now()
+	r.echoes.restarted(clock, now)
+	r.resetAll(Invalidation{Reset: true, Cause: cause, At: now})
 }
 
 // rows takes change rows, in the order of the commits of each path, of a read that began at clock.
@@ -191,34 +198,50 @@ func (r *Relay) rows(rows []store.ChangeRow, clock uint64, origin string, unsure
 	r.stats.Unsure += published
 	r.echoes.seen(clock, brought)
 	r.echoes.expire(now)
-	told := false
 	for i, row := range rows {
-		switch {
-		case mine[i]:
-			r.stats.Echoes++
-			r.echoes.echo(row.Path, row.Version, now)
-			continue
-		case row.Kind == 0:
-			r.resetAll(Invalidation{Reset: true, Cause: causeTruncated, At: row.At})
-		case !r.echoes.other(row.Path):
-			r.stats.Old++
-			continue
-		default:
-			r.stats.Foreign++
-			invalidation := ofRow(row)
-			r.coalescer.notify(invalidation)
-			r.push(invalidation, false)
+		if i%rowsAtATime == rowsAtATime-1 {
+			r.wakeAll()
+			r.mu.Unlock()
+			runtime.Gosched()
+			r.mu.Lock()
 		}
-		told, r.lag = true, now.Sub(row.At)
+		r.row(row, mine[i], now)
 	}
-	if told {
-		for _, s := range r.subs {
-			wake(s.wake)
-		}
+	r.wakeAll()
+}
+
+// row takes one change row, of this process or of another.
+func (r *Relay) row(row store.ChangeRow, mine bool, now time.Time) {
+	switch {
+	case mine:
+		r.stats.Echoes++
+		r.echoes.echo(row.Path, row.Version, now)
+		return
+	case row.Kind == 0:
+		r.resetAll(Invalidation{Reset: true, Cause: causeTruncated, At: row.At})
+	case !r.echoes.other(row):
+		r.stats.Old++
+		return
+	default:
+		r.stats.Foreign++
+		invalidation := ofRow(row)
+		r.coalescer.notify(invalidation)
+		r.push(invalidation, false)
+	}
+	r.lag = max(0, now.Sub(row.At))
+}
+
+func (r *Relay) wakeAll() {
+	for _, s := range r.subs {
+		wake(s.wake)
 	}
 }
 
-const causeTruncated = "the table was emptied"
+const (
+	causeTruncated = "the table was emptied"
+	// rowsAtATime is after how many rows a publication may come in between.
+	rowsAtATime = 1000
+)
 
 // Stats returns the counts.
 func (r *Relay) Stats() RelayStats {

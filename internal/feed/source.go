@@ -49,9 +49,9 @@ type Connection interface {
 // Server is what a server says of itself.
 type Server struct {
 	SystemID, Timeline int64
-	Found              int    // how many of the rows asked for are there
 	PrunedBefore       uint64 // rows of transactions below it may be gone
 	Standby            bool   // its snapshots do not say what is open: nothing can be read from it
+	Found              int    // how many of the rows asked for are there
 }
 
 // Listener hears wake-ups. It has LISTENed when it is returned. One goroutine uses it.

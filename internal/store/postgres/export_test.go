@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
+	"github.com/jackc/pgx/v5"
 	"time"
 )
 
@@ -29,4 +30,9 @@ func UpdateArgs(n int) []any {
 	}
 	_, args := unnest(2, l.written())
 	return append([]any{"x"}, args...)
+}
+
+// Query asks the primary.
+func (s *Store) Query(ctx context.Context, text string, args ...any) (pgx.Rows, error) {
+	return s.writes.Query(ctx, text, args...)
 }

@@ -11,7 +11,8 @@ import (
 // Proxy stands between a client and a server, and does to their connections what networks do. It is safe for
 // concurrent use.
 type Proxy struct {
-	to       string
+	to       string // where the URLs lead without it
+	target   string // where new connections go; guarded by mu
 	listener net.Listener
 	work     sync.WaitGroup
 
@@ -40,7 +41,7 @@ func (s *Server) Proxy() (*Proxy, error) {
 	}
 	open := make(chan struct{})
 	close(open)
-	p := &Proxy{to: fmt.Sprint("127.0.0.1:", s.port), listener: l, links: map[*link]struct{}{}, held: open}
+	p := &Proxy{to: fmt.Sprint("127.0.0.1:", s.port), target: fmt.Sprint("127.0.0.1:", s.port), listener: l, links: map[*link]struct{}{}, held: open}
 	p.work.Go(p.accept)
 	return p, nil
 }
@@ -56,7 +57,10 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.to)
+		p.mu.Lock()
+		to := p.target
+		p.mu.Unlock()
+		server, err := net.Dial("tcp", to)
 		p.mu.Lock()
 		if err != nil || p.closed || p.refusing {
 			p.mu.Unlock()
@@ -140,6 +144,14 @@ func (p *Proxy) Cut() {
 		l.close()
 	}
 	p.release()
+}
+
+// Lead has new connections go to another server, and closes those there are.
+func (p *Proxy) Lead(to *Server) {
+	p.mu.Lock()
+	p.target = fmt.Sprint("127.0.0.1:", to.port)
+	p.mu.Unlock()
+	p.Cut()
 }
 
 // Refuse closes new connections at once, or takes them again.

@@ -81,6 +81,56 @@ func (s *Server) started() error {
 	return nil
 }
 
+// Standby makes a standby of the server, which follows it.
+func (s *Server) Standby() (*Server, error) {
+	folder, err := os.MkdirTemp("", "hubmesh-pg-")
+	if err != nil {
+		return nil, err
+	}
+	b := &Server{folder: folder, extra: s.extra, bin: s.bin, as: s.as, log: &lockedBuffer{}}
+	if b.as != nil {
+		if err := os.Chown(folder, int(b.as.Uid), int(b.as.Gid)); err != nil {
+			return nil, errors.Join(err, b.Close())
+		}
+	}
+	backup := b.command("pg_basebackup", "-D", b.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-U", "postgres", "-R", "-X", "stream", "-c", "fast")
+	if out, err := backup.CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("pg_basebackup: %w\n%s", err, out), b.Close())
+	}
+	return b, b.started()
+}
+
+// Promote makes a standby the primary, and waits until it is.
+func (s *Server) Promote(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, s.url("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, "select pg_promote(true, 60)")
+	return err
+}
+
+// CaughtUp tells whether a standby has replayed all that its primary has written.
+func (s *Server) CaughtUp(ctx context.Context, primary *Server) (bool, error) {
+	var at, replayed string
+	for _, ask := range []struct {
+		of   *Server
+		text string
+		into *string
+	}{{primary, "select pg_current_wal_lsn()::text", &at}, {s, "select coalesce(pg_last_wal_replay_lsn(), '0/0')::text", &replayed}} {
+		conn, err := pgx.Connect(ctx, ask.of.url("postgres"))
+		if err != nil {
+			return false, err
+		}
+		err = conn.QueryRow(ctx, ask.text).Scan(ask.into)
+		if err = errors.Join(err, conn.Close(ctx)); err != nil {
+			return false, err
+		}
+	}
+	return at == replayed, nil
+}
+
 // binaries finds the folder of the newest installed server.
 func binaries() (string, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is well formed
