@@ -267,7 +267,7 @@ func TestAPeerThatStopsReadingCausesRefusalsAndBoundedMemory(t *testing.T) {
 	t.Cleanup(func() { close(stop); l.Close(); peer.Wait() })
 	s := newSpy()
 	const queue = 1 << 20
-	table := budget.Defaults().With(budget.SiloWrite, 200*time.Millisecond)
+	table := budget.Defaults().With(budget.SiloWrite, 2*time.Second) // the queue is full long before, on any machine
 	silo := listen(t, "a", 1, s, func(c *Config) { c.Limits = Limits{Body: 64 << 10, QueueBytes: queue}; c.Bounds = &table })
 	to := Peer{Name: "stuck", Epoch: 7, Addr: l.Addr().String()}
 	answers := make(chan Answer, 1<<16)
