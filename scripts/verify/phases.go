@@ -34,7 +34,8 @@ func phases() []phase {
 		{name: "client-js", groups: []string{"web"}, run: againstServer(npmTests("client/js"))},
 		{name: "page", groups: []string{"web"}, run: npmTests("web")},
 		{name: "page-build", groups: []string{"web"}, run: comparePage},
-		{name: "page-e2e", groups: []string{"web"}, run: againstServer(pageInBrowser)},
+		{name: "page-e2e", groups: []string{"web"}, run: againstServer(pageInBrowser("e2e"))},
+		{name: "shared-e2e", groups: []string{"web"}, run: againstTwo(pageInBrowser("e2e-shared"))},
 		{name: "write-page", groups: []string{"web-build"}, run: buildPage},
 	}
 }
@@ -178,15 +179,17 @@ func npmTests(dir string) func(context.Context, *runner) error {
 	}
 }
 
-func pageInBrowser(ctx context.Context, r *runner) error {
-	if !hasScript("web", "e2e") {
-		fmt.Println("web has no browser tests")
-		return nil
+func pageInBrowser(script string) func(context.Context, *runner) error {
+	return func(ctx context.Context, r *runner) error {
+		if !hasScript("web", script) {
+			fmt.Println("web has no browser tests", script)
+			return nil
+		}
+		if err := install(ctx, r, "web"); err != nil {
+			return err
+		}
+		return r.run(ctx, "web", "npm", "run", "--silent", script)
 	}
-	if err := install(ctx, r, "web"); err != nil {
-		return err
-	}
-	return r.run(ctx, "web", "npm", "run", "--silent", "e2e")
 }
 
 func buildPage(ctx context.Context, r *runner) error {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/hubmesh/hubmesh/internal/store/postgres/pgtest"
 )
 
 // startWithin is how long the server may take to listen: it is built before.
@@ -21,50 +23,118 @@ const startWithin = 30 * time.Second
 // HUBMESH_URL, HUBMESH_TOKEN (an Admin's) and HUBMESH_LOGIN (a login link that works once).
 func againstServer(run func(context.Context, *runner) error) func(context.Context, *runner) error {
 	return func(ctx context.Context, r *runner) error {
-		dir, err := os.MkdirTemp("", "hubmesh-verify-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir) //nolint:errcheck // a folder of the system's temporary ones
-		program := filepath.Join(dir, "hubmesh")
-		if err := r.run(ctx, ".", "go", "build", "-o", program, "./cmd/hubmesh"); err != nil {
-			return err
-		}
-		token := filepath.Join(dir, "token")
-		server := exec.Command(program, "serve", "--memory", "--data", dir, "--listen", "127.0.0.1:0", "--admin-token-file", token, "--log-level", "warn")
-		server.Stderr = os.Stderr
-		out, err := server.StdoutPipe()
-		if err != nil {
-			return err
-		}
-		if err := server.Start(); err != nil {
-			return err
-		}
-		lines := make(chan string)
-		go func() { // ends with the server's output
-			defer close(lines)
-			for s := bufio.NewScanner(out); s.Scan(); {
-				lines <- s.Text()
-			}
-		}()
-		stop := func() error {
-			if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		return inFolder(func(dir string) error {
+			program, err := build(ctx, r, dir)
+			if err != nil {
 				return err
 			}
-			for range lines {
+			s, err := startServer(program, filepath.Join(dir, "a"), "--memory")
+			if err != nil {
+				return err
 			}
-			return server.Wait()
-		}
-		url, login, err := greeting(lines)
-		if err == nil {
-			var secret []byte
-			if secret, err = os.ReadFile(token); err == nil {
-				beside := &runner{installed: r.installed, env: append(append([]string{}, r.env...), "HUBMESH_URL="+url, "HUBMESH_LOGIN="+login, "HUBMESH_TOKEN="+strings.TrimSpace(string(secret)))}
-				err = run(ctx, beside)
-			}
-		}
-		return errors.Join(err, stop())
+			return errors.Join(run(ctx, s.beside(r, "")), s.stop())
+		})
 	}
+}
+
+// againstTwo runs a phase beside two servers on one PostgreSQL database. The variables of the second one end
+// with _B.
+func againstTwo(run func(context.Context, *runner) error) func(context.Context, *runner) error {
+	return func(ctx context.Context, r *runner) error {
+		return inFolder(func(dir string) (err error) {
+			program, err := build(ctx, r, dir)
+			if err != nil {
+				return err
+			}
+			database, err := pgtest.Start()
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, database.Close()) }()
+			url, err := database.Database(ctx)
+			if err != nil {
+				return err
+			}
+			beside := r
+			for _, name := range []string{"", "_B"} {
+				s, err := startServer(program, filepath.Join(dir, "data"+name), "--postgres", url)
+				if err != nil {
+					return err
+				}
+				defer s.stop() //nolint:errcheck // what it served was looked at
+				beside = s.beside(beside, name)
+			}
+			return run(ctx, beside)
+		})
+	}
+}
+
+func inFolder(run func(dir string) error) error {
+	dir, err := os.MkdirTemp("", "hubmesh-verify-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a folder of the system's temporary ones
+	return run(dir)
+}
+
+func build(ctx context.Context, r *runner, dir string) (program string, err error) {
+	program = filepath.Join(dir, "hubmesh")
+	return program, r.run(ctx, ".", "go", "build", "-o", program, "./cmd/hubmesh")
+}
+
+// server is a running one.
+type server struct {
+	url, login, token string
+	command           *exec.Cmd
+	lines             <-chan string
+}
+
+// startServer starts one on a free port and waits until it listens.
+func startServer(program, dir string, args ...string) (*server, error) {
+	token := filepath.Join(dir, "token")
+	s := &server{command: exec.Command(program, append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0", "--admin-token-file", token, "--log-level", "warn"}, args...)...)}
+	s.command.Stderr = os.Stderr
+	out, err := s.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.command.Start(); err != nil {
+		return nil, err
+	}
+	lines := make(chan string)
+	go func() { // ends with the server's output
+		defer close(lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	s.lines = lines
+	if s.url, s.login, err = greeting(lines); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	secret, err := os.ReadFile(token)
+	if err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	s.token = strings.TrimSpace(string(secret))
+	return s, nil
+}
+
+// stop ends the server in order.
+func (s *server) stop() error {
+	if err := s.command.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	for range s.lines {
+	}
+	return s.command.Wait()
+}
+
+// beside is a runner whose programs know of the server.
+func (s *server) beside(r *runner, suffix string) *runner {
+	return &runner{installed: r.installed, env: append(append([]string{}, r.env...),
+		"HUBMESH_URL"+suffix+"="+s.url, "HUBMESH_LOGIN"+suffix+"="+s.login, "HUBMESH_TOKEN"+suffix+"="+s.token)}
 }
 
 // greeting reads the server's first lines: where it listens, and the login link.

@@ -4,6 +4,7 @@
 //   HUBMESH_URL          where the server listens; without it the mock is started
 //   HUBMESH_LOGIN        a login link of it (used once)
 //   HUBMESH_TOKEN        a token with the rights of an administrator
+//   HUBMESH_URL_B, HUBMESH_LOGIN_B  the same of a second server on the same database, for shared.test.mjs
 //   HUBMESH_SCREENSHOTS  a directory for pictures of each scenario
 import { mkdir } from "node:fs/promises";
 import axe from "axe-core";
@@ -25,15 +26,17 @@ export class Harness {
   /** Problems that pages reported, which no scenario expects. @type {string[]} */
   complaints = [];
 
-  static async start() {
+  /** @param {string} [suffix] of the variables: "_B" is the second server on the same database */
+  static async start(suffix = "") {
     const harness = new Harness();
-    await harness.#start();
+    await harness.#start(suffix);
     return harness;
   }
 
-  async #start() {
-    let login = process.env["HUBMESH_LOGIN"];
-    this.url = (process.env["HUBMESH_URL"] ?? "").replace(/\/$/, "");
+  /** @param {string} suffix */
+  async #start(suffix) {
+    let login = process.env[`HUBMESH_LOGIN${suffix}`];
+    this.url = (process.env[`HUBMESH_URL${suffix}`] ?? "").replace(/\/$/, "");
     this.token = process.env["HUBMESH_TOKEN"] ?? "";
     if (this.url === "") {
       const { startMock } = await import("../test/mock/server.mjs");
