@@ -351,11 +351,18 @@ func TestALaterNotificationSilencesTheReadUnderWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRows(doc("p", 1))
+			r.deaf = name == "its result"
 			relayed(t, r, func(t *testing.T, relay *feed.Relay, h *heard) {
 				release := r.park("p")
 				relay.Notify(bare("p"))
 				after(100 * time.Millisecond) // the read is under way
 				relay.Notify(hinted("p", 5))
+				synctest.Wait()
+				r.mu.Lock()
+				if r.busy["p"] != 0 && !r.deaf {
+					t.Error("it is still under way, for nobody")
+				}
+				r.mu.Unlock()
 				result(r, release)
 				after(10 * time.Second)
 				h.want(t, "100ms updated p v5 Doc")
