@@ -24,19 +24,17 @@ type coalescing struct {
 	timers  groupHeap
 	due     []*group // quiet, and waiting for a read
 	reading int
-	batches uint64
 }
 
 // group is a path of which something was heard in the last 5.05 s.
 type group struct {
-	last   Invalidation
-	owes   bool      // the last notification has to be read for
-	heard  time.Time // when it came
-	phase  groupPhase
-	number uint64    // of the last notification: a read for an earlier one is silent for ever (CF-20)
-	read   *batch    // under way, for whichever notification; no second one beside it (CF-14)
-	at     time.Time // when something is to be done
-	index  int       // in the heap; -1: not in it
+	last  Invalidation
+	owes  bool      // the last notification has to be read for
+	heard time.Time // when it came
+	phase groupPhase
+	read  *batch    // under way; its result is for the group only while that is groupReading (CF-20)
+	at    time.Time // when something is to be done
+	index int       // in the heap; -1: not in it
 }
 
 type groupPhase uint8
@@ -50,11 +48,9 @@ const (
 
 // batch is one read of several paths.
 type batch struct {
-	number  uint64
 	groups  []*group
-	numbers []uint64 // of the notifications that it is for
-	current int      // of its paths that nothing has overtaken
-	cancel  func()   // the shell's
+	current int    // of its paths that nothing has overtaken
+	cancel  func() // the shell's
 }
 
 func (b *batch) paths() []node.Path {
@@ -94,7 +90,6 @@ func (c *coalescing) notify(i Invalidation, owes bool, now time.Time) (out coale
 
 // overtake silences whatever is under way for a group.
 func (c *coalescing) overtake(g *group, out *coalesced) {
-	g.number++
 	if g.phase == groupReading {
 		if g.read.current--; g.read.current == 0 {
 			out.cancel = append(out.cancel, g.read)
@@ -160,7 +155,7 @@ func (c *coalescing) close(g *group, now time.Time) {
 // assign begins reads of what is due.
 func (c *coalescing) assign(out *coalesced) {
 	for c.reading < readsAtOnce {
-		b := &batch{number: c.batches + 1}
+		b := &batch{}
 		var busy []*group
 		for len(c.due) > 0 && len(b.groups) < readPaths {
 			g := c.due[0]
@@ -169,16 +164,16 @@ func (c *coalescing) assign(out *coalesced) {
 			case g.phase != groupDue: // overtaken
 			case g.read != nil:
 				busy = append(busy, g)
-			default:
+			default: // one read of a path at a time (CF-14)
 				g.phase, g.read = groupReading, b
-				b.groups, b.numbers = append(b.groups, g), append(b.numbers, g.number)
+				b.groups = append(b.groups, g)
 			}
 		}
 		c.due = append(busy, c.due...)
 		if b.current = len(b.groups); b.current == 0 {
 			return
 		}
-		c.batches, c.reading = b.number, c.reading+1
+		c.reading++
 		out.read = append(out.read, b)
 	}
 }
@@ -190,9 +185,10 @@ func (c *coalescing) done(b *batch, rows []node.Node, failed bool, now time.Time
 	for i := range rows {
 		found[rows[i].Path] = &rows[i]
 	}
-	for i, g := range b.groups {
+	for _, g := range b.groups {
 		g.read = nil
-		if g.phase == groupReading && g.number == b.numbers[i] {
+		if g.phase == groupReading { // nothing has overtaken it, and no other read has begun meanwhile
+
 			if failed {
 				out.emit = append(out.emit, fallback(g.last))
 			} else if n := found[g.last.Path]; n != nil {

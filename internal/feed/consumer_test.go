@@ -284,3 +284,40 @@ func TestAConsumerRidesOutCrashesAndCutConnections(t *testing.T) {
 		}
 	})
 }
+
+func TestAHandlerIsStoppedWhenItsLeaseIsSomebodyElses(t *testing.T) {
+	t.Parallel()
+	run(t, []string{"a"}, func(t *testing.T, s *feedtest.Server, all []*process) {
+		var cause error
+		all[0].feed.Consumer("effects", s.Positions(), func(ctx context.Context, _ feed.Batch) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return nil // too late: the position is not its to move
+		})
+		after(time.Second)
+		s.Give("effects", "somebody")
+		after(10 * time.Second)
+		synctest.Wait()
+		if !errors.Is(cause, feed.ErrLeaseLost) {
+			t.Error(cause)
+		}
+	})
+}
+
+func TestAConsumerFarBehindIsGivenEachRow(t *testing.T) {
+	t.Parallel()
+	run(t, []string{"a"}, func(t *testing.T, s *feedtest.Server, all []*process) {
+		var e effects
+		c := all[0].feed.Consumer("effects", s.Positions(), e.handle)
+		after(time.Second)
+		c.Close()
+		var changes []txlog.Change
+		for v := range int64(25_000) {
+			changes = append(changes, txlog.Change{Path: "p", Kind: store.Updated, Version: v + 1})
+		}
+		s.Commit("b", changes...)
+		all[0].feed.Consumer("effects", s.Positions(), e.handle)
+		after(time.Second)
+		e.want(t, 1, versions(1, 25_000))
+	})
+}

@@ -44,13 +44,24 @@ func (e *echoes) published(path node.Path, version int64) (tell, overrun bool) {
 	if !e.following {
 		return true, false
 	}
-	early := e.early[path]
-	if i := slices.IndexFunc(early, func(o own) bool { return o.version == version }); i >= 0 {
-		put(e.early, path, early[i+1:])
-		return !early[i].old, false
+	tell = version >= e.recent[path] // else its row may be one that the feed began behind
+	if early := e.early[path]; len(early) > 0 {
+		// Its row has been read, or one of a later change of this process that stood for it in a read that was
+		// cut: changes are published in the order of their rows.
+		i := slices.IndexFunc(early, func(o own) bool { return o.version >= version })
+		switch {
+		case i < 0: // these were never published
+			delete(e.early, path)
+		case early[i].version == version:
+			put(e.early, path, early[i+1:])
+			return tell && !early[i].old, false
+		default:
+			put(e.early, path, early[i:])
+			return tell && !early[i].old, false
+		}
 	}
-	if version < e.recent[path] {
-		return false, false // its row is one that the feed began behind
+	if !tell {
+		return false, false
 	}
 	if e.count >= mostPending {
 		clear(e.pending)
@@ -71,6 +82,13 @@ func (e *echoes) echo(path node.Path, version int64, now time.Time) {
 	if i := slices.IndexFunc(pending, func(o own) bool { return o.version == version }); i >= 0 {
 		e.settle(path, i+1)
 		return
+	}
+	n := 0 // it stands for the rows of these in a read that was cut
+	for n < len(pending) && pending[n].version < version {
+		n++
+	}
+	if n > 0 {
+		e.settle(path, n)
 	}
 	if e.early == nil {
 		e.early = map[node.Path][]own{}

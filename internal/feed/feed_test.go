@@ -489,3 +489,81 @@ func TestAnIdleFeedIsCheap(t *testing.T) {
 		}
 	})
 }
+
+func TestAServerThatAPoolerChangesIsNoticedWithinTenSeconds(t *testing.T) {
+	t.Parallel()
+	pooled := func(s *feed.Source) { s.Listen, s.Poll = nil, 250*time.Millisecond }
+	run(t, []string{"a"}, func(t *testing.T, s *feedtest.Server, all []*process) {
+		all[0].write("p", 1)
+		after(time.Minute)
+		s.Log.Failover(1) // and no connection breaks
+		after(11 * time.Second)
+		if n := all[0].feed.Stats().Resets; n != 1 {
+			t.Errorf("%d resets", n)
+		}
+	}, pooled)
+}
+
+// parked parks the first call of an operation by a process; wait until it is there, then release it.
+func parked(s *feedtest.Server, process, operation string) (there <-chan struct{}, release func()) {
+	arrived, gate := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	s.OnCall(func(_ context.Context, origin, what string) error {
+		if origin == process && what == operation {
+			once.Do(func() { close(arrived); <-gate })
+		}
+		return nil
+	})
+	return arrived, func() { close(gate) }
+}
+
+func TestAWakeUpDuringAReadIsNotLeftToThePoll(t *testing.T) {
+	t.Parallel()
+	run(t, []string{"a", "b"}, func(t *testing.T, s *feedtest.Server, all []*process) {
+		there, release := parked(s, "b", feedtest.Answer)
+		all[0].write("p", 1)
+		<-there // its snapshot has been taken
+		all[0].write("p", 2)
+		after(100 * time.Millisecond)
+		release()
+		if all[1].at("p") != 2 {
+			t.Error("the second write is left to the poll")
+		}
+	})
+}
+
+func TestACommitWhileAWakeUpIsSentIsNotLeftToThePoll(t *testing.T) {
+	t.Parallel()
+	run(t, []string{"a", "b"}, func(t *testing.T, s *feedtest.Server, all []*process) {
+		after(500 * time.Millisecond) // far from the poll
+		var once sync.Once
+		there, gate := make(chan struct{}), make(chan struct{})
+		s.OnNotified(func() { once.Do(func() { close(there); <-gate }) })
+		all[0].write("p", 1)
+		<-there // the others have been woken, and it does not know yet
+		synctest.Wait()
+		all[0].write("p", 2)
+		synctest.Wait()
+		close(gate)
+		after(5 * time.Millisecond)
+		if all[1].at("p") != 2 {
+			t.Error("the second write is left to the poll")
+		}
+	})
+}
+
+// CF-20: a change row overtakes as well.
+func TestAChangeRowSilencesTheReadUnderWay(t *testing.T) {
+	t.Parallel()
+	run(t, []string{"a"}, func(t *testing.T, s *feedtest.Server, all []*process) {
+		there, release := parked(s, "a", feedtest.ReadNode)
+		all[0].relay.Notify(bare("p"))
+		<-there
+		s.Commit("b", txlog.Change{Path: "p", Kind: store.Updated, Version: 5, NodeType: "Doc"})
+		all[0].feed.Wake()
+		synctest.Wait()
+		release()
+		after(10 * time.Second)
+		all[0].sawAll(t, []string{"p@5"})
+	})
+}

@@ -267,6 +267,5 @@ func (r *reader) finish(effects []readerEffect) []readerEffect {
 
 func (r *reader) fail() []readerEffect {
 	r.state, r.buffer, r.pos = readerAway, buffer{}, r.safe
-	r.waiting, r.serving = append(r.serving, r.waiting...), nil
-	return []readerEffect{connect{}}
+	return []readerEffect{connect{}} // who was served by the read waits for the next one
 }

@@ -215,8 +215,16 @@ func TestAnErrorBetweenTwoPagesTakesThePositionBackToWhereTheReadBegan(t *testin
 	for v := range int64(9) {
 		commit(m.log, "other", change("a", 10+v), change("b", v+1))
 	}
+	before := m.reader.pos
 	m.answer() // wake
 	m.answer() // the first page of several
+	if cmp.Equal(m.reader.pos, before) {
+		t.Error("the position does not move")
+	}
+	m.reader.step(failed{m.now})
+	if diff := cmp.Diff(before, m.reader.pos); diff != "" {
+		t.Error(diff)
+	}
 	m.reconnect()
 	m.want(t)
 	if m.settle() != "" || m.latest["b"] == 0 {

@@ -53,7 +53,8 @@ func (c *connection) Read(ctx context.Context, from store.Position, limit int) (
 	if err := c.call(ctx, Read); err != nil {
 		return store.ChangePage{}, err
 	}
-	return c.server.Log.Read(from, limit), nil
+	page := c.server.Log.Read(from, limit)
+	return page, c.call(ctx, Answer)
 }
 
 func (c *connection) Verify(ctx context.Context, last []store.ChangeRow) (feed.Server, error) {
@@ -153,6 +154,13 @@ func (p positions) Take(ctx context.Context, name, holder string, lease time.Dur
 		s.timeline = timeline
 	}
 	return h.position, true, nil
+}
+
+// Give hands a consumer's lease to somebody else, as if its holder had been frozen until it ended.
+func (s *Server) Give(name, holder string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leases[name].holder, s.leases[name].until = holder, time.Now().Add(time.Hour)
 }
 
 func (p positions) Move(ctx context.Context, name, holder string, to store.Position) error {

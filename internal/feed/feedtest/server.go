@@ -17,6 +17,7 @@ const (
 	Connect  = "connect"
 	Start    = "start"
 	Read     = "read"
+	Answer   = "answer" // of a read: its snapshot has been taken
 	Verify   = "verify"
 	Listen   = "listen"
 	Ping     = "ping"
@@ -40,6 +41,7 @@ type Server struct {
 	conns     map[*connection]struct{}
 	listeners map[*listener]struct{}
 	hook      func(ctx context.Context, origin, operation string) error
+	notified  func()
 	calls     map[string]int
 	leases    map[string]*held
 	timeline  int64
@@ -70,6 +72,12 @@ func (s *Server) Source(origin string) feed.Source {
 				return err
 			}
 			s.Announce("")
+			s.mu.Lock()
+			notified := s.notified
+			s.mu.Unlock()
+			if notified != nil {
+				notified()
+			}
 			return nil
 		},
 		Read: func(ctx context.Context, paths []node.Path) ([]node.Node, error) {
@@ -116,6 +124,13 @@ func (s *Server) OnCall(fn func(ctx context.Context, origin, operation string) e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hook = fn
+}
+
+// OnNotified has fn called by a process's wake-up after it was sent and before the process knows.
+func (s *Server) OnNotified(fn func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notified = fn
 }
 
 // Calls is how often an operation was called.
