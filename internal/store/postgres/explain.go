@@ -6,6 +6,7 @@ import (
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
+	"github.com/hubmesh/hubmesh/internal/store/tables"
 )
 
 // sight is what was seen of a path whose write did not happen.
@@ -59,7 +60,7 @@ func (c *commit) look(ctx context.Context, failed []int) (map[node.Path]sight, e
 	var paths, folded, partitions []string
 	for _, i := range failed {
 		p := c.batch[i].Node.Path
-		paths, folded, partitions = append(paths, string(p)), append(folded, keyOf(node.Path(p.Fold()))), append(partitions, node.Fold(p.Partition()))
+		paths, folded, partitions = append(paths, string(p)), append(folded, tables.Key(node.Path(p.Fold()))), append(partitions, node.Fold(p.Partition()))
 	}
 	// On a connection that writes: it is the primary's, and not behind what was just committed.
 	rows, err := c.s.writes.Query(ctx, explainText, paths, folded, partitions)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
+	"github.com/hubmesh/hubmesh/internal/store/tables"
 )
 
 // childKeys is a table expression that jumps from child to child of a path, whatever is below them:
@@ -24,7 +25,7 @@ const childKeys = `with recursive child(segment) as (
 
 // childArgs are the parameters of childKeys for the children of path whose segments come after one.
 func childArgs(path node.Path, after string) []any {
-	prefix, to := below(path)
+	prefix, to := tables.Below(path)
 	from := prefix
 	if after != "" {
 		from = prefix + after + "\x02"
@@ -88,52 +89,24 @@ func (r *childRow) scan(rows pgx.Row) error {
 
 // entry returns the listing's entry, and whether it belongs to the main nodes.
 func (r *childRow) entry(base node.Path) (entry store.Entry, main bool) {
-	entry = store.Entry{Path: node.Path(r.segment), HasChildren: r.hasChildren}
-	if base != "" {
-		entry.Path = base + "/" + entry.Path
-	}
-	main = r.hasChildren
+	var n *node.Node
 	if r.exists {
-		n := r.node
-		entry.Node = &n
-		main = main || !n.IsSatellite()
+		n = new(r.node)
 	}
-	if _, satellite := node.SatelliteKind(r.segment); satellite {
-		main = false
-	}
-	return entry, main
+	return tables.Entry(base, r.segment, n, r.hasChildren)
 }
 
-// descendantsPage is how many paths are read at a time.
-const descendantsPage = 1000
-
-// Descendants yields the paths below path; see [store.Store]. It reads page by page, so it holds
-// nothing while the caller works.
+// Descendants yields the paths below path; see [store.Store].
 func (s *Store) Descendants(ctx context.Context, path node.Path) iter.Seq2[node.Path, error] {
-	return func(yield func(node.Path, error) bool) {
-		from, to := below(path)
-		for {
-			keys, err := s.keysBelow(ctx, from, to)
-			if err != nil {
-				yield("", s.readFault(ctx, "list what is below "+string(path), err))
-				return
-			}
-			for _, key := range keys {
-				if !yield(pathOf(key), nil) {
-					return
-				}
-				from = key
-			}
-			if len(keys) < descendantsPage {
-				return
-			}
-		}
-	}
+	return tables.Descendants(ctx, path, func(ctx context.Context, from, to string, limit int) ([]string, error) {
+		keys, err := s.keysBelow(ctx, from, to, limit)
+		return keys, s.readFault(ctx, "list what is below "+string(path), err)
+	})
 }
 
-func (s *Store) keysBelow(ctx context.Context, from, to string) (keys []string, err error) {
+func (s *Store) keysBelow(ctx context.Context, from, to string, limit int) (keys []string, err error) {
 	err = s.reading(ctx, "list descendants", func() error {
-		rows, err := s.reads.Query(ctx, "select key from mesh_nodes where key > $1 and key < $2 order by key limit $3", from, to, descendantsPage)
+		rows, err := s.reads.Query(ctx, "select key from mesh_nodes where key > $1 and key < $2 order by key limit $3", from, to, limit)
 		if err == nil {
 			keys, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		}

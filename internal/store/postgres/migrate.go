@@ -5,12 +5,10 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/hubmesh/hubmesh/internal/store"
+	"github.com/hubmesh/hubmesh/internal/store/tables"
 )
 
 //go:embed migrations/*.sql
@@ -19,42 +17,13 @@ var migrationFiles embed.FS
 // migrationLock is the key of the advisory lock under which one process at a time migrates ("hubm").
 const migrationLock = 0x6875626d
 
-// migration is one numbered step of the schema.
-type migration struct {
-	number int
-	name   string
-	sql    string
-}
-
-// migrations returns the embedded steps, which are numbered from 1 without a gap.
-func migrations(files fs.FS) ([]migration, error) {
-	names, err := fs.Glob(files, "migrations/*.sql")
-	if err != nil {
-		return nil, err
-	}
-	var all []migration
-	for i, name := range names { // Glob sorts
-		text, err := fs.ReadFile(files, name)
-		if err != nil {
-			return nil, err
-		}
-		number, title, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(name, "migrations/"), ".sql"), "_")
-		m := migration{name: title, sql: string(text)}
-		if m.number, err = strconv.Atoi(number); err != nil || m.number != i+1 {
-			return nil, fmt.Errorf("migration %s is not number %d", name, i+1)
-		}
-		all = append(all, m)
-	}
-	return all, nil
-}
-
 func (s *Store) migrate(ctx context.Context) error { return s.migrateFrom(ctx, migrationFiles) }
 
 // migrateFrom brings the schema to the newest version this program knows: all missing steps in one
 // transaction, under a lock that it holds, so that of several processes one migrates and a step that
 // fails leaves nothing behind.
 func (s *Store) migrateFrom(ctx context.Context, files fs.FS) error {
-	steps, err := migrations(files)
+	steps, err := tables.Steps(files)
 	if err != nil {
 		return err
 	}
@@ -63,7 +32,7 @@ func (s *Store) migrateFrom(ctx context.Context, files fs.FS) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	var done []migration
+	var done []tables.Step
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
 			return err
@@ -73,16 +42,13 @@ func (s *Store) migrateFrom(ctx context.Context, files fs.FS) error {
 			return err
 		}
 		if current > len(steps) {
-			return &store.UnavailableError{
-				Kind: store.UnavailableNewer, Op: "open", Hint: hintNewer,
-				Err: fmt.Errorf("a newer program has written the database: its schema is %d, this program knows %d", current, len(steps)),
-			}
+			return tables.Newer(current, len(steps), hintNewer)
 		}
 		for _, step := range steps[current:] {
-			if _, err := tx.Exec(ctx, step.sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-				return fmt.Errorf("migration %d (%s): %w", step.number, step.name, err)
+			if _, err := tx.Exec(ctx, step.SQL, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return fmt.Errorf("migration %d (%s): %w", step.Number, step.Name, err)
 			}
-			if _, err := tx.Exec(ctx, "insert into mesh_schema (version, name) values ($1, $2)", step.number, step.name); err != nil {
+			if _, err := tx.Exec(ctx, "insert into mesh_schema (version, name) values ($1, $2)", step.Number, step.Name); err != nil {
 				return err
 			}
 			done = append(done, step)
@@ -91,7 +57,7 @@ func (s *Store) migrateFrom(ctx context.Context, files fs.FS) error {
 	})
 	for _, step := range done {
 		if err == nil {
-			s.log.Info("database schema migrated", "schema", step.number, "name", step.name)
+			s.log.Info("database schema migrated", "schema", step.Number, "name", step.Name)
 		}
 	}
 	return err

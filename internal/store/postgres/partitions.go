@@ -8,6 +8,7 @@ import (
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
+	"github.com/hubmesh/hubmesh/internal/store/tables"
 )
 
 // removeRows bounds one transaction of a removal.
@@ -120,7 +121,7 @@ func (s *Store) RemovePartition(ctx context.Context, name string) error {
 
 // markEmpty marks the partition if no node is left in it.
 func (s *Store) markEmpty(ctx context.Context, name string) error {
-	from, to := below(node.Path(name))
+	from, to := tables.Below(node.Path(name))
 	var exists, left bool
 	err := s.writes.QueryRow(ctx, `select exists (select 1 from mesh_partitions where name = $1 and name <> $4),
   exists (select 1 from mesh_nodes where path = $1) or exists (select 1 from mesh_nodes where key > $2 and key < $3)`,

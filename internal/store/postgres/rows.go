@@ -9,24 +9,8 @@ import (
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
+	"github.com/hubmesh/hubmesh/internal/store/tables"
 )
-
-const separator = "\x01"
-
-// keyOf is the form of a path whose order is path order.
-func keyOf(path node.Path) string { return strings.ReplaceAll(string(path), "/", separator) }
-
-// pathOf is the reverse.
-func pathOf(key string) node.Path { return node.Path(strings.ReplaceAll(key, separator, "/")) }
-
-// below returns the range of the keys of everything below path: from < key < to.
-func below(path node.Path) (from, to string) {
-	if path == "" {
-		return "", "\x7f" // the first segment is ASCII
-	}
-	key := keyOf(path)
-	return key + separator, key + "\x02"
-}
 
 // fields are the columns of a version of a node behind its path, in the order of row.scan.
 var fields = []string{
@@ -140,7 +124,7 @@ type lists struct {
 func (l *lists) add(w store.Write) {
 	n := w.Node
 	l.path = append(l.path, string(n.Path))
-	l.folded = append(l.folded, keyOf(node.Path(n.Path.Fold())))
+	l.folded = append(l.folded, tables.Key(node.Path(n.Path.Fold())))
 	l.main = append(l.main, string(n.MainNode))
 	l.expected, l.version = append(l.expected, w.Expected), append(l.version, n.Version)
 	l.state, l.sync = append(l.state, int16(n.State)), append(l.sync, int16(n.SyncBehavior))

@@ -11,6 +11,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/query"
 	"github.com/hubmesh/hubmesh/internal/store"
+	"github.com/hubmesh/hubmesh/internal/store/tables"
 )
 
 // fetchRows is how many contents are fetched at a time for the nodes of a result.
@@ -112,7 +113,7 @@ func whereOf(b query.Bounds) (string, []any) {
 	if b.Prefixes != nil {
 		var any []string
 		for _, prefix := range b.Prefixes {
-			key := keyOf(node.Path(prefix))
+			key := tables.Key(node.Path(prefix))
 			any = append(any, "n.key >= "+w.arg(key)+" and n.key < "+w.arg(key+"\U0010ffff"))
 		}
 		w.and("(" + strings.Join(any, " or ") + ")")
@@ -158,7 +159,7 @@ func (w *conditions) place(b query.Bounds) {
 		if base == "" {
 			return // everything
 		}
-		from, to := below(base)
+		from, to := tables.Below(base)
 		any = append(any, "n.key > "+w.arg(from)+" and n.key < "+w.arg(to))
 		if b.MainToo {
 			from, to := mainRange(base)

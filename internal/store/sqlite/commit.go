@@ -6,6 +6,7 @@ import (
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
+	"github.com/hubmesh/hubmesh/internal/store/tables"
 )
 
 // Commit writes one batch in one transaction; see [store.Store].
@@ -123,7 +124,7 @@ func (s *Store) write(w store.Write) (store.ChangeKind, node.Node, error) {
 }
 
 func (s *Store) create(n node.Node) error {
-	key, folded := keyOf(n.Path), keyOf(node.Path(n.Path.Fold()))
+	key, folded := tables.Key(n.Path), tables.Key(node.Path(n.Path.Fold()))
 	if n.Version > 0 {
 		changed, err := exec(s.writer.create, append(rowArgs(n, store.Created), key, folded)...)
 		if err != nil || changed == 1 {
@@ -138,7 +139,7 @@ func (s *Store) create(n node.Node) error {
 	case err == nil && other == key:
 		return &store.ExistsError{Path: n.Path, Version: version}
 	case err == nil:
-		return &store.ExistsError{Path: n.Path, Version: version, Other: pathOf(other)}
+		return &store.ExistsError{Path: n.Path, Version: version, Other: tables.Path(other)}
 	case !noRows(err):
 		return err
 	}
@@ -150,7 +151,7 @@ func (s *Store) create(n node.Node) error {
 }
 
 func (s *Store) update(n node.Node, expected int64) (node.Node, error) {
-	key := keyOf(n.Path)
+	key := tables.Key(n.Path)
 	if n.Version > expected {
 		args := append(rowArgs(n, store.Updated), key, expected)
 		changed, err := exec(s.writer.update, args...)
@@ -180,7 +181,7 @@ func (s *Store) update(n node.Node, expected int64) (node.Node, error) {
 }
 
 func (s *Store) delete(n node.Node, expected int64) (node.Node, error) {
-	key := keyOf(n.Path)
+	key := tables.Key(n.Path)
 	var removed row
 	err := removed.scan(s.writer.delete.QueryRowContext(context.Background(), key, expected, n.Version).Scan)
 	if noRows(err) {

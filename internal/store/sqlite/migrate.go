@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/store"
+	"github.com/hubmesh/hubmesh/internal/store/tables"
 )
 
 // applicationID marks the file as ours in its header ("hubm").
@@ -19,43 +18,13 @@ const applicationID = 0x6875626d
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// migration is one numbered step of the schema.
-type migration struct {
-	number int
-	name   string
-	sql    string
-}
-
-// migrations returns the embedded steps, which are numbered from 1 without a gap.
-func migrations(files fs.FS) ([]migration, error) {
-	names, err := fs.Glob(files, "migrations/*.sql")
-	if err != nil {
-		return nil, err
-	}
-	var all []migration
-	for i, name := range names { // Glob sorts
-		text, err := fs.ReadFile(files, name)
-		if err != nil {
-			return nil, err
-		}
-		base := strings.TrimSuffix(strings.TrimPrefix(name, "migrations/"), ".sql")
-		number, title, _ := strings.Cut(base, "_")
-		m := migration{name: title, sql: string(text)}
-		if m.number, err = strconv.Atoi(number); err != nil || m.number != i+1 {
-			return nil, fmt.Errorf("migration %s is not number %d", name, i+1)
-		}
-		all = append(all, m)
-	}
-	return all, nil
-}
-
 // migrate brings the schema to the newest version this program knows.
 func (s *Store) migrate(ctx context.Context) error { return s.migrateFrom(ctx, migrationFiles) }
 
 // migrateFrom applies the steps that are missing. Each is one transaction, so that a step that fails
 // leaves the schema as it was.
 func (s *Store) migrateFrom(ctx context.Context, files fs.FS) error {
-	steps, err := migrations(files)
+	steps, err := tables.Steps(files)
 	if err != nil {
 		return err
 	}
@@ -64,16 +33,13 @@ func (s *Store) migrateFrom(ctx context.Context, files fs.FS) error {
 		return err
 	}
 	if current > len(steps) {
-		return &store.UnavailableError{
-			Kind: store.UnavailableNewer, Op: "open", Hint: hintNewer,
-			Err: fmt.Errorf("a newer program has written the database: its schema is %d, this program knows %d", current, len(steps)),
-		}
+		return tables.Newer(current, len(steps), hintNewer)
 	}
 	for _, step := range steps[current:] {
 		if err := s.apply(ctx, step); err != nil {
-			return fmt.Errorf("migration %d (%s): %w", step.number, step.name, err)
+			return fmt.Errorf("migration %d (%s): %w", step.Number, step.Name, err)
 		}
-		s.log.Info("database schema migrated", "file", s.options.File, "schema", step.number, "name", step.name)
+		s.log.Info("database schema migrated", "file", s.options.File, "schema", step.Number, "name", step.Name)
 	}
 	return nil
 }
@@ -101,22 +67,22 @@ func (s *Store) schemaVersion(ctx context.Context) (int, error) {
 	return version, err
 }
 
-func (s *Store) apply(ctx context.Context, step migration) error {
+func (s *Store) apply(ctx context.Context, step tables.Step) error {
 	w := s.writer.conn
 	if _, err := w.ExecContext(ctx, "begin immediate"); err != nil {
 		return err
 	}
 	err := func() error {
-		if step.number == 1 {
+		if step.Number == 1 {
 			first := fmt.Sprintf("pragma application_id = %d; create table schema_version (version integer primary key, name text not null, applied_at text not null) strict", applicationID)
 			if _, err := w.ExecContext(ctx, first); err != nil {
 				return err
 			}
 		}
-		if _, err := w.ExecContext(ctx, step.sql); err != nil {
+		if _, err := w.ExecContext(ctx, step.SQL); err != nil {
 			return err
 		}
-		if _, err := w.ExecContext(ctx, "insert into schema_version values (?, ?, ?)", step.number, step.name, s.options.Now().UTC().Format(time.RFC3339)); err != nil {
+		if _, err := w.ExecContext(ctx, "insert into schema_version values (?, ?, ?)", step.Number, step.Name, s.options.Now().UTC().Format(time.RFC3339)); err != nil {
 			return err
 		}
 		_, err := w.ExecContext(ctx, "commit")

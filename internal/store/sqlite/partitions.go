@@ -10,6 +10,7 @@ import (
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
+	"github.com/hubmesh/hubmesh/internal/store/tables"
 )
 
 // partitionTable is the table of partitions in memory: every write asks it, and this process is the
@@ -140,7 +141,7 @@ func (s *Store) RemovePartition(ctx context.Context, name string) error {
 	if err := s.markEmpty(ctx, name); err != nil {
 		return err
 	}
-	from, to := below(node.Path(name))
+	from, to := tables.Below(node.Path(name))
 	for more := true; more; {
 		done, err := s.turn(ctx)
 		if err != nil {
@@ -165,7 +166,7 @@ func (s *Store) markEmpty(ctx context.Context, name string) error {
 	if p, exists := s.partitions.find(name); !exists || p.Name != name {
 		return store.MissingPartition(name)
 	}
-	from, to := below(node.Path(name))
+	from, to := tables.Below(node.Path(name))
 	var left bool
 	err = s.writer.conn.QueryRowContext(context.Background(),
 		"select exists (select 1 from nodes where key = ?1) or exists (select 1 from nodes where key > ?2 and key < ?3)", name, from, to).Scan(&left)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
+	"github.com/hubmesh/hubmesh/internal/store/tables"
 )
 
 // reads are the statements of the pool.
@@ -63,7 +64,7 @@ func (s *Store) Read(ctx context.Context, path node.Path) (node.Node, error) {
 		return node.Node{}, err
 	}
 	var r row
-	err := r.scan(s.reads.node.QueryRowContext(ctx, keyOf(path)).Scan)
+	err := r.scan(s.reads.node.QueryRowContext(ctx, tables.Key(path)).Scan)
 	if noRows(err) {
 		return node.Node{}, s.notFound(ctx, path, 0)
 	}
@@ -72,7 +73,7 @@ func (s *Store) Read(ctx context.Context, path node.Path) (node.Node, error) {
 
 // notFound returns the error for path with its last version.
 func (s *Store) notFound(ctx context.Context, path node.Path, version int64) error {
-	last, _, err := integerOf(ctx, s.reads.tombstone, keyOf(path))
+	last, _, err := integerOf(ctx, s.reads.tombstone, tables.Key(path))
 	if err != nil {
 		return s.readFault(ctx, "read "+string(path), err)
 	}
@@ -91,7 +92,7 @@ func integerOf(ctx context.Context, statement *sql.Stmt, args ...any) (value int
 func keyList(paths []node.Path) string {
 	keys := make([]string, len(paths))
 	for i, path := range paths {
-		keys[i] = keyOf(path)
+		keys[i] = tables.Key(path)
 	}
 	list, _ := json.Marshal(keys) // of texts: cannot fail
 	return string(list)
@@ -154,7 +155,7 @@ func (s *Store) Versions(ctx context.Context, path node.Path, page store.Version
 		before = 1<<63 - 1
 	}
 	infos, err := func() ([]store.VersionInfo, error) {
-		rows, err := s.reads.versions.QueryContext(ctx, keyOf(path), before, page.Size())
+		rows, err := s.reads.versions.QueryContext(ctx, tables.Key(path), before, page.Size())
 		if err != nil {
 			return nil, err
 		}
@@ -180,7 +181,7 @@ func (s *Store) At(ctx context.Context, path node.Path, version int64) (node.Nod
 		return node.Node{}, err
 	}
 	var r row
-	err := r.scan(s.reads.past.QueryRowContext(ctx, keyOf(path), version).Scan)
+	err := r.scan(s.reads.past.QueryRowContext(ctx, tables.Key(path), version).Scan)
 	if noRows(err) {
 		return node.Node{}, s.notFound(ctx, path, version)
 	}

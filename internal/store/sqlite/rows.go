@@ -7,24 +7,8 @@ import (
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
+	"github.com/hubmesh/hubmesh/internal/store/tables"
 )
-
-const separator = "\x01"
-
-// keyOf is the form in which a path is stored: the order of keys is path order.
-func keyOf(path node.Path) string { return strings.ReplaceAll(string(path), "/", separator) }
-
-// pathOf is the reverse.
-func pathOf(key string) node.Path { return node.Path(strings.ReplaceAll(key, separator, "/")) }
-
-// below returns the range of the keys of everything below path: from < key < to.
-func below(path node.Path) (from, to string) {
-	if path == "" {
-		return "", "\x7f" // the first segment is ASCII
-	}
-	key := keyOf(path)
-	return key + separator, key + "\x02"
-}
 
 // columns of a version of a node, in the order of rowArgs and row.scan. The content comes last, so
 // that SQLite reads the pages it overflows into only when it is asked for.
@@ -44,7 +28,7 @@ var (
 func rowArgs(n node.Node, kind store.ChangeKind) []any {
 	var main, order, exclude, content any
 	if n.MainNode != n.Path {
-		main = keyOf(n.MainNode)
+		main = tables.Key(n.MainNode)
 	}
 	if n.Order != nil {
 		order = int64(*n.Order)
@@ -95,10 +79,10 @@ func (r *row) scan(from func(...any) error) error {
 	if err != nil {
 		return err
 	}
-	n.Path = pathOf(r.key)
+	n.Path = tables.Path(r.key)
 	n.MainNode = n.Path
 	if main, ok := r.main.(string); ok {
-		n.MainNode = pathOf(main)
+		n.MainNode = tables.Path(main)
 	}
 	n.Version = number(r.version)
 	r.kind = store.ChangeKind(number(r.kindOf))

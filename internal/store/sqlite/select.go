@@ -11,6 +11,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/query"
 	"github.com/hubmesh/hubmesh/internal/store"
+	"github.com/hubmesh/hubmesh/internal/store/tables"
 )
 
 // fetchRows is how many contents are fetched at a time for candidates that need one.
@@ -123,7 +124,7 @@ func fetchContents(ctx context.Context, tx *sql.Tx, nodes []node.Node) error {
 	index := make(map[string]int, len(nodes))
 	paths := make([]node.Path, len(nodes))
 	for i, n := range nodes {
-		index[keyOf(n.Path)], paths[i] = i, n.Path
+		index[tables.Key(n.Path)], paths[i] = i, n.Path
 	}
 	rows, err := tx.QueryContext(ctx, "select key, content from nodes where key in (select value from json_each(?)) and content is not null", keyList(paths))
 	if err != nil {
@@ -158,7 +159,7 @@ func whereOf(b query.Bounds) (string, []any) {
 	if b.Prefixes != nil {
 		var any []string
 		for _, prefix := range b.Prefixes {
-			key := keyOf(node.Path(prefix))
+			key := tables.Key(node.Path(prefix))
 			any = append(any, "key >= "+w.arg(key)+" and key < "+w.arg(key+"\U0010ffff"))
 		}
 		w.and("(" + strings.Join(any, " or ") + ")")
@@ -195,7 +196,7 @@ func (w *conditions) place(b query.Bounds) {
 	for _, base := range b.Parents {
 		any = append(any, "key in ("+w.children(base)+")")
 		if b.MainToo {
-			from, to := below(base)
+			from, to := tables.Below(base)
 			any = append(any, fmt.Sprintf("main is not null and main > %s and main < %s and instr(substr(main, %d), char(1)) = 0",
 				w.arg(from), w.arg(to), len([]rune(from))+1))
 		}
@@ -204,7 +205,7 @@ func (w *conditions) place(b query.Bounds) {
 		if base == "" {
 			return // everything
 		}
-		from, to := below(base)
+		from, to := tables.Below(base)
 		first, last := w.arg(from), w.arg(to)
 		any = append(any, "key > "+first+" and key < "+last)
 		if b.MainToo {
