@@ -123,7 +123,7 @@ func (f *shared) connect(ctx context.Context) (feed.Connection, error) {
 
 func (c connection) Verify(ctx context.Context, last []store.ChangeRow) (feed.Server, error) {
 	v, err := c.Changes.Verify(ctx, last)
-	return feed.Server{SystemID: v.SystemID, Timeline: v.Timeline, Found: v.Found, PrunedBefore: v.PrunedBefore, Standby: v.Standby}, err
+	return feed.Server(v), err
 }
 
 // listener hears wake-ups as the feed uses it.

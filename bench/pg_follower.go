@@ -22,7 +22,7 @@ type pgConnection struct{ *postgres.Changes }
 
 func (c pgConnection) Verify(ctx context.Context, last []store.ChangeRow) (feed.Server, error) {
 	v, err := c.Changes.Verify(ctx, last)
-	return feed.Server{SystemID: v.SystemID, Timeline: v.Timeline, Found: v.Found, PrunedBefore: v.PrunedBefore, Standby: v.Standby}, err
+	return feed.Server(v), err
 }
 
 type pgListener struct{ *postgres.Listener }

@@ -41,7 +41,7 @@ type changesConn struct{ *postgres.Changes }
 
 func (c changesConn) Verify(ctx context.Context, last []store.ChangeRow) (feed.Server, error) {
 	v, err := c.Changes.Verify(ctx, last)
-	return feed.Server{SystemID: v.SystemID, Timeline: v.Timeline, Found: v.Found, PrunedBefore: v.PrunedBefore, Standby: v.Standby}, err
+	return feed.Server(v), err
 }
 
 type listenConn struct{ *postgres.Listener }
