@@ -89,12 +89,14 @@ func (a nodesAPI) Query(ctx context.Context, q query.Query) ([]node.Node, bool, 
 
 type watchAPI struct{ m *Mesh }
 
-func (a watchAPI) Watch(ctx context.Context, path node.Path, after int64, emit func(httpapi.Frame) error) error {
+func (a watchAPI) Watch(ctx context.Context, path node.Path, after int64, turn httpapi.Turn, emit func(httpapi.Frame) error) error {
 	w, err := a.m.mirrors.Watch(ctx, path, after)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
+	w.InTurn(turn)
+	defer w.Done()
 	for {
 		f, err := w.Next(ctx)
 		if err != nil {
@@ -107,12 +109,14 @@ func (a watchAPI) Watch(ctx context.Context, path node.Path, after int64, emit f
 	}
 }
 
-func (a watchAPI) WatchChildren(ctx context.Context, path node.Path, emit func([]store.Entry) error) error {
+func (a watchAPI) WatchChildren(ctx context.Context, path node.Path, turn httpapi.Turn, emit func([]store.Entry) error) error {
 	l, err := a.m.mirrors.Listing(ctx, path, store.Page{Limit: 10_000})
 	if err != nil {
 		return err
 	}
 	defer l.Close()
+	l.InTurn(turn)
+	defer l.Done()
 	for {
 		entries, err := l.Next(ctx)
 		if err == nil {
@@ -124,7 +128,7 @@ func (a watchAPI) WatchChildren(ctx context.Context, path node.Path, emit func([
 	}
 }
 
-func (a watchAPI) WatchQuery(ctx context.Context, q query.Query, emit func([]node.Node, bool) error) error {
+func (a watchAPI) WatchQuery(ctx context.Context, q query.Query, turn httpapi.Turn, emit func([]node.Node, bool) error) error {
 	most := maxRows
 	if l := q.Limit(); l > 0 && l < most {
 		most = l
@@ -134,6 +138,8 @@ func (a watchAPI) WatchQuery(ctx context.Context, q query.Query, emit func([]nod
 		return err
 	}
 	defer r.Close()
+	r.InTurn(turn)
+	defer r.Done()
 	for {
 		nodes, err := r.Next(ctx)
 		if err == nil {

@@ -226,7 +226,7 @@ func (m *mesh) RenderText(ctx context.Context, _ node.Path, markdown string) (st
 }
 
 // Watch emits the node, or nothing to a client that has it, and then the feed.
-func (m *mesh) Watch(ctx context.Context, path node.Path, after int64, emit func(Frame) error) error {
+func (m *mesh) Watch(ctx context.Context, path node.Path, after int64, _ Turn, emit func(Frame) error) error {
 	n, err := m.Get(ctx, path)
 	if err != nil {
 		return err
@@ -257,7 +257,7 @@ func (m *mesh) failure() error {
 	return m.fail
 }
 
-func (m *mesh) WatchChildren(ctx context.Context, path node.Path, emit func([]store.Entry) error) error {
+func (m *mesh) WatchChildren(ctx context.Context, path node.Path, _ Turn, emit func([]store.Entry) error) error {
 	for {
 		list, _, err := m.Children(ctx, path, store.Page{})
 		if err != nil {
@@ -274,7 +274,7 @@ func (m *mesh) WatchChildren(ctx context.Context, path node.Path, emit func([]st
 	}
 }
 
-func (m *mesh) WatchQuery(ctx context.Context, q query.Query, emit func([]node.Node, bool) error) error {
+func (m *mesh) WatchQuery(ctx context.Context, q query.Query, _ Turn, emit func([]node.Node, bool) error) error {
 	for {
 		found, truncated, err := m.Query(ctx, q)
 		if err != nil {

@@ -82,15 +82,22 @@ type Frame struct {
 	Patch   node.Content
 }
 
+// Turn is a connection's: what a watch makes for it is made in its turn, one thing at a time, and written before
+// the next one is made.
+type Turn interface {
+	Begin(ctx context.Context) error
+	End()
+}
+
 // Watcher follows things. Each method calls emit from one goroutine at a time, first as soon as it knows
 // the state, and returns when ctx ends, when emit returns an error (which it returns), or when the
 // subscription ends: the error is then the reason, such as a withdrawn permission. Emit blocks while the
 // client is slow, so a watcher keeps the latest state only.
 type Watcher interface {
 	// Watch starts from version after, if that is above 0 and still kept.
-	Watch(ctx context.Context, path node.Path, after int64, emit func(Frame) error) error
-	WatchChildren(ctx context.Context, path node.Path, emit func([]store.Entry) error) error
-	WatchQuery(ctx context.Context, q query.Query, emit func(nodes []node.Node, truncated bool) error) error
+	Watch(ctx context.Context, path node.Path, after int64, turn Turn, emit func(Frame) error) error
+	WatchChildren(ctx context.Context, path node.Path, turn Turn, emit func([]store.Entry) error) error
+	WatchQuery(ctx context.Context, q query.Query, turn Turn, emit func(nodes []node.Node, truncated bool) error) error
 }
 
 // File is an opened file. The receiver closes Body.

@@ -52,23 +52,42 @@ func (e *eventWriter) event(ev event) error {
 	if ev.id != 0 {
 		e.line = append(strconv.AppendInt(append(e.line, "id: "...), ev.id, 10), '\n')
 	}
-	e.line = append(append(append(e.line, "data: "...), ev.data...), "\n\n"...)
-	return e.send()
+	e.line = append(e.line, "data: "...)
+	// The data is not copied: it may be large, and this buffer stays with the connection.
+	return e.send(ev.data, []byte("\n\n"))
 }
 
-func (e *eventWriter) send() error {
+func (e *eventWriter) send(more ...[]byte) error {
 	if err := e.rc.SetWriteDeadline(time.Now().Add(e.flush)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	if _, err := e.w.Write(e.line); err != nil {
-		return err
+	for _, part := range append([][]byte{e.line}, more...) {
+		if _, err := e.w.Write(part); err != nil {
+			return err
+		}
 	}
 	return e.rc.Flush()
 }
 
 // subscription follows one thing until ctx ends or it returns why it ended. Out hands an event over and
 // fails once the stream has ended.
-type subscription func(ctx context.Context, out func(event) error) error
+type subscription func(ctx context.Context, turn Turn, out func(event) error) error
+
+// oneAtATime is the turn of a connection.
+type oneAtATime chan struct{}
+
+// Begin waits for the turn.
+func (t oneAtATime) Begin(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return errStreamOver
+	}
+}
+
+// End gives the turn on.
+func (t oneAtATime) End() { <-t }
 
 // ended is the end of one subscription of a stream.
 type ended struct {
@@ -101,12 +120,13 @@ func (s *Server) openStream(w http.ResponseWriter, r *http.Request, subs []subsc
 
 	ctx, cancel := context.WithCancel(r.Context())
 	events, ends := make(chan event), make(chan ended)
+	turn := make(oneAtATime, 1)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
 	for i, sub := range subs {
 		running.Go(func() {
-			err := contained(ctx, sub, func(ev event) error {
+			err := contained(ctx, sub, turn, func(ev event) error {
 				select {
 				case events <- ev:
 					return nil
@@ -218,13 +238,13 @@ func problemText(p *Problem) []byte {
 }
 
 // contained runs a subscription; a panic in it is its error and ends no other stream.
-func contained(ctx context.Context, sub subscription, out func(event) error) (err error) {
+func contained(ctx context.Context, sub subscription, turn Turn, out func(event) error) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("panic in a subscription: %v", fault)
 		}
 	}()
-	if err = sub(ctx, out); err == nil && ctx.Err() == nil {
+	if err = sub(ctx, turn, out); err == nil && ctx.Err() == nil {
 		err = problem("unavailable", "the subscription has ended; open it again")
 	}
 	return err

@@ -222,36 +222,6 @@ func (w *lockedRecorder) text() string {
 	return w.Body.String()
 }
 
-func TestWholeReplacementsComeAtMostEveryFiftyMilliseconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMesh(doc("acme", 1))
-		m.whole = make(chan struct{})
-		s, err := New(Config{Services: m.services()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, leave := context.WithCancel(t.Context())
-		w := &lockedRecorder{ResponseRecorder: httptest.NewRecorder()}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			s.ServeHTTP(w, httptest.NewRequest("GET", "/api/live?children=", nil).WithContext(ctx))
-		}()
-		end := time.Now().Add(time.Second)
-		for time.Now().Before(end) { // changes as fast as they are taken
-			select {
-			case m.whole <- struct{}{}:
-			case <-time.After(time.Until(end)):
-			}
-		}
-		leave()
-		<-done
-		if n := strings.Count(w.text(), "event: children"); n < 19 || n > 21 {
-			t.Fatalf("%d replacements in a second", n)
-		}
-	})
-}
-
 func TestCloseEndsEveryStreamAndWaitsForIt(t *testing.T) {
 	m := newMesh(doc("acme/a", 3))
 	s, base := serve(t, m)
@@ -287,7 +257,7 @@ func TestOneStreamTooManyIsRefusedAndAPlaceIsGivenBack(t *testing.T) {
 // A watcher that writes more than the client takes.
 type flooding struct{ Watcher }
 
-func (flooding) Watch(_ context.Context, _ node.Path, _ int64, emit func(Frame) error) error {
+func (flooding) Watch(_ context.Context, _ node.Path, _ int64, _ Turn, emit func(Frame) error) error {
 	n := doc("acme", 1)
 	n.Description = strings.Repeat("x", 1<<20)
 	for {
@@ -319,7 +289,7 @@ func TestAClientThatDoesNotReadIsGivenUp(t *testing.T) {
 // A watcher with a bug.
 type broken struct{ Watcher }
 
-func (broken) WatchChildren(context.Context, node.Path, func([]store.Entry) error) error {
+func (broken) WatchChildren(context.Context, node.Path, Turn, func([]store.Entry) error) error {
 	panic("secret state")
 }
 

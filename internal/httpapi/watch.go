@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/query"
@@ -34,8 +33,8 @@ func (s *Server) watchNode(w http.ResponseWriter, r *http.Request) error {
 
 // nodeEvents follows a node. Sub is the beginning of each data object: `"sub":3,` or nothing.
 func (s *Server) nodeEvents(path node.Path, after int64, sub string) subscription {
-	return func(ctx context.Context, out func(event) error) error {
-		return s.Watcher.Watch(ctx, path, after, func(f Frame) error {
+	return func(ctx context.Context, turn Turn, out func(event) error) error {
+		return s.Watcher.Watch(ctx, path, after, turn, func(f Frame) error {
 			ev, err := frameEvent(f, sub)
 			if err != nil {
 				return err
@@ -71,8 +70,6 @@ func frameEvent(f Frame, sub string) (event, error) {
 const (
 	// mostSubscriptions bounds one /api/live connection.
 	mostSubscriptions = 512
-	// wholePause is the least time between two whole replacements of one subscription.
-	wholePause = 50 * time.Millisecond
 )
 
 // live streams several things on one connection. A subscription that can not be read ends alone.
@@ -132,47 +129,32 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) error {
 func subPrefix(sub int) string { return fmt.Sprintf(`"sub":%d,`, sub) }
 
 func failing(err error) subscription {
-	return func(context.Context, func(event) error) error { return err }
+	return func(context.Context, Turn, func(event) error) error { return err }
 }
 
 // childrenEvents follows the children of a path, as whole replacements.
 func (s *Server) childrenEvents(path node.Path, sub int) subscription {
-	return func(ctx context.Context, out func(event) error) error {
-		return s.Watcher.WatchChildren(ctx, path, func(entries []store.Entry) error {
+	return func(ctx context.Context, turn Turn, out func(event) error) error {
+		return s.Watcher.WatchChildren(ctx, path, turn, func(entries []store.Entry) error {
 			data, err := json.Marshal(map[string]any{"sub": sub, "path": path, "children": childrenOf(entries)})
 			if err != nil {
 				return err
 			}
-			return paced(ctx, out, event{name: "children", data: data})
+			return out(event{name: "children", data: data})
 		})
 	}
 }
 
 // resultEvents follows a query, as whole replacements.
 func (s *Server) resultEvents(q query.Query, text string, sub int) subscription {
-	return func(ctx context.Context, out func(event) error) error {
+	return func(ctx context.Context, turn Turn, out func(event) error) error {
 		quoted, err := json.Marshal(text)
 		if err != nil {
 			return err
 		}
-		return s.Watcher.WatchQuery(ctx, q, func(nodes []node.Node, truncated bool) error {
+		return s.Watcher.WatchQuery(ctx, q, turn, func(nodes []node.Node, truncated bool) error {
 			data := append(append(append([]byte{'{'}, subPrefix(sub)...), `"query":`...), quoted...)
-			return paced(ctx, out, event{name: "result", data: resultText(append(data, ','), nodes, truncated)})
+			return out(event{name: "result", data: resultText(append(data, ','), nodes, truncated)})
 		})
-	}
-}
-
-// paced hands an event over and then holds its watcher for a moment: what changes meanwhile is one event.
-func paced(ctx context.Context, out func(event) error, ev event) error {
-	if err := out(ev); err != nil {
-		return err
-	}
-	pause := time.NewTimer(wholePause)
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-		return nil
-	case <-ctx.Done():
-		return errStreamOver
 	}
 }

@@ -33,6 +33,7 @@ type live struct {
 	// the watch rides out an owner that is not there for the moment: it was never the owner's to end.
 	opened bool
 	lapses int // in a row
+	turned turned
 }
 
 func newLive() live { return live{wake: make(chan struct{}, 1)} }
@@ -51,8 +52,16 @@ func (l *live) end() {
 	l.mark()
 }
 
-// wait returns when something may have changed, at most once per quiet.
+// wait returns when something may have changed, at most once per quiet, and it is this watch's turn.
 func (l *live) wait(ctx context.Context) error {
+	l.turned.end()
+	if err := l.changed(ctx); err != nil {
+		return err
+	}
+	return l.turned.begin(ctx)
+}
+
+func (l *live) changed(ctx context.Context) error {
 	select {
 	case <-l.wake:
 	case <-ctx.Done():
@@ -92,6 +101,7 @@ func (l *live) ride(ctx context.Context, err error) bool {
 	case !l.opened || ctx.Err() != nil || !noVerdict(err):
 		return false
 	}
+	l.turned.end()
 	rest(ctx, l.wake, min(rideMin<<min(l.lapses, 10), rideMax))
 	l.lapses++
 	l.mark()

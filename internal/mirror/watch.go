@@ -53,6 +53,7 @@ type Watch struct {
 	heldSince int64     // version of held, or of the deletion
 	opened    bool
 	resume    int64
+	turned    turned
 }
 
 // Watch opens a watch of the node at path for the identity in ctx. A reader that holds version since
@@ -136,6 +137,7 @@ func (w *Watch) end() {
 // an Unauthorized *message.Failure once the right to read is gone.
 func (w *Watch) Next(ctx context.Context) (Frame, error) {
 	for {
+		w.turned.end()
 		select {
 		case <-w.wake: // what is there already is told even to a reader that is leaving
 		default:
@@ -144,6 +146,9 @@ func (w *Watch) Next(ctx context.Context) (Frame, error) {
 			case <-ctx.Done():
 				return Frame{}, context.Cause(ctx)
 			}
+		}
+		if err := w.turned.begin(ctx); err != nil {
+			return Frame{}, err
 		}
 		w.mu.Lock()
 		newest, unsure, over, missed := w.newest, w.unsure, w.over, w.missed
@@ -157,6 +162,7 @@ func (w *Watch) Next(ctx context.Context) (Frame, error) {
 			err := w.allowed()
 			if err != nil && w.opened && errors.As(err, new(*access.UndeterminedError)) {
 				// Nothing is told and nothing is ended while it is not known who may read.
+				w.turned.end()
 				rest(ctx, w.wake, rideMin)
 				w.recheck()
 				continue
@@ -168,6 +174,7 @@ func (w *Watch) Next(ctx context.Context) (Frame, error) {
 		if missed && !over {
 			c, err := w.read(newest)
 			if err != nil {
+				w.turned.end()
 				rest(ctx, w.wake, rideMin)
 				w.reset()
 				continue
