@@ -74,6 +74,14 @@ func (e *Evaluator) Permissions(subject Subject, path node.Path) Permission {
 	return held.onSatellite(kind)
 }
 
+// HoldsNothing tells whether nothing at all is granted to subject, anywhere.
+func (e *Evaluator) HoldsNothing(subject Subject) bool {
+	if subject == "" {
+		subject = Anonymous
+	}
+	return e.loaded && subject != System && !subject.Authenticated() && len(e.of(subject)) == 0
+}
+
 // held folds the roles of subject at a main node.
 func (e *Evaluator) held(subject Subject, path node.Path) Permission {
 	held := permissions[fold(e.of(subject), path, ownScope(subject, path))]

@@ -38,10 +38,11 @@ type Services struct {
 
 // Limits bound what a request may bring. A zero field takes the default.
 type Limits struct {
-	BodyBytes   int64       // JSON bodies; 8 MiB
-	UploadBytes int64       // uploads; 200 MiB
-	Streams     int         // open event streams of the process; 10,000
-	Node        node.Limits // one node; node.DefaultLimits
+	BodyBytes      int64       // JSON bodies; 8 MiB
+	UploadBytes    int64       // uploads; 200 MiB
+	Streams        int         // open event streams of the process; 10,000
+	SubjectStreams int         // of one subject; 256. Anonymous, who are many, have an eighth of Streams
+	Node           node.Limits // one node; node.DefaultLimits
 }
 
 // Config makes a server.
@@ -71,6 +72,7 @@ type Server struct {
 	requests atomic.Uint64 // numbers requests, for the log
 
 	streams    chan struct{} // a place for each open stream
+	streamsOf  streamCounts
 	closing    chan struct{} // closed by Close
 	closeOnce  sync.Once
 	streamsEnd sync.WaitGroup
@@ -117,6 +119,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.UploadBytes <= 0 {
 		l.UploadBytes = 200 << 20
+	}
+	if l.SubjectStreams <= 0 {
+		l.SubjectStreams = 256
 	}
 	if l.Streams <= 0 {
 		l.Streams = 10_000

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/message"
 )
 
 const mediaEvents = "text/event-stream"
@@ -108,6 +109,19 @@ func (s *Server) openStream(w http.ResponseWriter, r *http.Request, subs []subsc
 	default:
 		return problem("overloaded", fmt.Sprintf("this process has %d open streams and takes no more", cap(s.streams)))
 	}
+	id, most := message.IdentityFrom(r.Context()), s.limits.SubjectStreams
+	subject := message.SubjectAnonymous
+	if id != nil && id.Subject != "" {
+		subject = id.Subject
+	}
+	if subject == message.SubjectAnonymous {
+		most = max(most, s.limits.Streams/8)
+	}
+	leave, err := s.streamsOf.enter(subject, most)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	s.streamsEnd.Add(1)
 	defer s.streamsEnd.Done()
 	over, release, err := followed(r.Context())

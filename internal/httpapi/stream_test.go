@@ -305,3 +305,26 @@ func TestAPanicOfOneSubscriptionEndsItAlone(t *testing.T) {
 	m.feed <- Frame{Kind: Deleted, Version: 2}
 	l.want("event: deleted\ndata: {\"sub\":0,\"version\":2}")
 }
+
+// bad input: one subject that opens streams and reads none of them
+func TestOneSubjectHasSoManyOpenStreamsAndNoMore(t *testing.T) {
+	m := newMesh(doc("acme/a", 3))
+	_, base := serve(t, m, func(c *Config) { c.Limits.Streams, c.Limits.SubjectStreams = 100, 2 })
+	open := []string{"Authorization", "Bearer good"}
+	var listeners []*listener
+	for range 2 {
+		l := listen(t, base, "/api/watch/acme/a", open...)
+		l.want(": open")
+		listeners = append(listeners, l)
+	}
+	scenario{method: "GET", target: "/api/watch/acme/a", headers: open, status: 503, want: []string{`"code":"overloaded"`, "2 open streams", "/api/live"}}.run(t, base)
+	visitor := listen(t, base, "/api/watch/acme/a") // somebody else
+	visitor.want(": open")
+	listeners[0].resp.Body.Close()
+	for { // its place comes free once the server has seen the end
+		r := send(t, base, "GET", "/api/watch/acme/none", open, nil)
+		if r.status == 404 {
+			break
+		}
+	}
+}

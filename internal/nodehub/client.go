@@ -186,6 +186,15 @@ func (c *Client) Select(ctx context.Context, q query.Query) ([]node.Node, error)
 	ctx, cancel := c.s.mesh.Bounds().Context(ctx, budget.Read, "query")
 	defer cancel()
 	subject := SubjectOf(ctx)
+	if e.HoldsNothing(subject) {
+		return nil, nil // nothing is scanned for who may read nothing
+	}
+	// A query looks at many rows: those of one subject never take all the connections and processors that
+	// reads, sign-ins and starts of hubs need.
+	if err := c.s.queries.enter(ctx, string(subject)); err != nil {
+		return nil, err
+	}
+	defer c.s.queries.leave(string(subject))
 	return c.s.store.Select(ctx, q.Only(func(n node.Node) bool { return e.Check(subject, n.Path, access.Read) == access.Granted }))
 }
 

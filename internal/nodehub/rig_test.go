@@ -18,6 +18,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/nodehub"
+	"github.com/hubmesh/hubmesh/internal/query"
 	"github.com/hubmesh/hubmesh/internal/route"
 	"github.com/hubmesh/hubmesh/internal/store"
 	"github.com/hubmesh/hubmesh/internal/store/memory"
@@ -31,6 +32,7 @@ type gate struct {
 	mu       sync.Mutex
 	onRead   func(path node.Path)
 	onCommit func(batch []store.Write)
+	onSelect func()       // before a query
 	onRemove func() error // before a partition is removed; an error is the store's
 	reads    map[node.Path]int
 
@@ -60,6 +62,16 @@ func (g *gate) Commit(ctx context.Context, batch []store.Write) ([]store.Result,
 		f(batch)
 	}
 	return g.Store.Commit(ctx, batch)
+}
+
+func (g *gate) Select(ctx context.Context, q query.Query) ([]node.Node, error) {
+	g.mu.Lock()
+	f := g.onSelect
+	g.mu.Unlock()
+	if f != nil {
+		f()
+	}
+	return g.Store.Select(ctx, q)
 }
 
 func (g *gate) RemovePartition(ctx context.Context, name string) error {

@@ -30,7 +30,7 @@ type slots struct {
 }
 
 func newSlots(log *slog.Logger) *slots {
-	return &slots{places: newFairPlaces(max(4, 2*runtime.GOMAXPROCS(0))), log: log}
+	return &slots{places: newFairPlaces(max(4, 2*runtime.GOMAXPROCS(0)), "contents wait to be checked"), log: log}
 }
 
 // run does f for a type, for the caller of ctx, and returns its error. It waits no longer than schemaWait
@@ -82,8 +82,8 @@ func (s *slots) run(ctx context.Context, nodeType string, f func(context.Context
 	return err
 }
 
-// overloaded is the refusal for lack of time or places: nothing is known of what was asked.
+// overloaded is the refusal for lack of time or places: nothing is known of what was asked, and nothing done.
 func overloaded(format string, args ...any) error {
 	return &message.Failure{Type: message.ShuttingDown, Reason: message.ReasonOverloaded, RetryAfter: time.Second,
-		Message: fmt.Sprintf(format, args...) + "; nothing was written, try again later"}
+		Message: fmt.Sprintf(format, args...) + "; nothing was done, try again later"}
 }

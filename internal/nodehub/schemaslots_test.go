@@ -109,7 +109,7 @@ func TestOneSubjectNeverHoldsMoreThanHalfOfThePlaces(t *testing.T) {
 // invariant: who waits for a place to check is served round robin by subject
 func TestThoseWhoWaitAreServedInTurnsBySubject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newFairPlaces(2)
+		p := newFairPlaces(2, "callers wait")
 		for _, subject := range []string{"x", "y"} {
 			if err := p.enter(t.Context(), subject); err != nil {
 				t.Fatal(err)
@@ -146,7 +146,7 @@ func TestThoseWhoWaitAreServedInTurnsBySubject(t *testing.T) {
 // bad input: more writes than can ever be checked
 func TestTooManyWhoWaitAreRefusedAtOnceAsOverloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newFairPlaces(2)
+		p := newFairPlaces(2, "callers wait")
 		ctx, cancel := context.WithCancel(t.Context())
 		if err := p.enter(ctx, "mal"); err != nil {
 			t.Fatal(err)

@@ -119,7 +119,8 @@ func TestASchemaThatWouldTakeForEverIsAnsweredSoon(t *testing.T) {
 				t.Errorf("%.500v", err)
 			}
 			t.Logf("%s, %d MiB: %.200v", took, allocated>>20, err)
-			if took > 20*time.Second || allocated > 256<<20 {
+			// Without a bound they take minutes; a minute is what the race detector and a busy machine may need.
+			if took > time.Minute || allocated > 256<<20 {
 				t.Errorf("%s and %d MiB", took, allocated>>20)
 			}
 		})

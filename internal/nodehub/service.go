@@ -3,6 +3,7 @@ package nodehub
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -70,6 +71,7 @@ type Service struct {
 	cache     *contentCache
 	guards    *guards
 	types     *types
+	queries   *fairPlaces // in which queries run
 	content   *collections
 	delay     func(path node.Path) time.Duration
 	check     map[string]Validator
@@ -100,7 +102,7 @@ func New(o Options) (*Service, error) {
 	}
 	s := &Service{
 		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated,
-		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store, o.Logger), content: newCollections(), kinds: map[string]*hub.Kind{},
+		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store, o.Logger), queries: newFairPlaces(max(2, runtime.GOMAXPROCS(0)), "queries wait for their turn"), content: newCollections(), kinds: map[string]*hub.Kind{},
 	}
 	s.kind = s.newKind("node", o.Idle)
 	for name, add := range o.Types {

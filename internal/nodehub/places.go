@@ -18,8 +18,9 @@ const (
 // there is always one soon for the others, and those who wait are served round robin by subject, in the
 // order of each subject's own. It is safe for concurrent use.
 type fairPlaces struct {
-	size int // places
-	each int // places of one subject
+	size int    // places
+	each int    // places of one subject
+	what string // what waits for a place
 
 	mu       sync.Mutex
 	free     int
@@ -29,8 +30,8 @@ type fairPlaces struct {
 	waitings map[string][]chan struct{}
 }
 
-func newFairPlaces(size int) *fairPlaces {
-	return &fairPlaces{size: size, each: max(leastSubjectsOwn, size/subjectsHalfOf), free: size, taken: map[string]int{}, waitings: map[string][]chan struct{}{}}
+func newFairPlaces(size int, what string) *fairPlaces {
+	return &fairPlaces{size: size, what: what, each: max(leastSubjectsOwn, size/subjectsHalfOf), free: size, taken: map[string]int{}, waitings: map[string][]chan struct{}{}}
 }
 
 // enter takes a place for a subject, and waits for one no longer than ctx. The error is ctx's cause, or a
@@ -48,7 +49,7 @@ func (p *fairPlaces) enter(ctx context.Context, subject string) error {
 	}
 	if p.waiting >= maxWaiting || len(p.waitings[subject]) >= maxSubjectWaits {
 		p.mu.Unlock()
-		return overloaded("too many contents wait to be checked")
+		return overloaded("too many %s", p.what)
 	}
 	mine := make(chan struct{})
 	if len(p.waitings[subject]) == 0 {
