@@ -209,14 +209,18 @@ func (m *Mesh) changed(c store.Change) {
 
 // openServices builds what reacts to nodes.
 func (m *Mesh) openServices(contentDir string) (err error) {
-	m.content, err = content.New(content.Options{Mesh: m.hubs, Resolver: m.resolver, Owners: m.nodes, Permissions: m.nodes, Reads: m.service.Reads(), Dir: contentDir, Logger: m.log})
+	m.content, err = content.New(content.Options{Mesh: m.hubs, Resolver: m.resolver, Owners: m.nodes, Permissions: m.nodes, Reads: m.service.Reads(), Dir: contentDir, Shared: m.isShared(), Logger: m.log})
 	if err != nil {
 		return err
 	}
 	m.work = activity.NewRunner(m.hubs, m.nodes, m.mirrors, m.log)
 	m.importer = importer.New(importer.Options{Mesh: m.hubs, Nodes: m.nodes, Store: m.store, Content: m.content, Work: m.work, Limits: m.limits, Logger: m.log})
 	m.render = render.New(m.nodes)
-	m.auth = auth.NewService(m.store.Blobs(), m.hubs.Bounds(), m.log)
+	records := m.store.Blobs()
+	if s, ok := m.store.(*postgres.Store); ok {
+		records = announced{records, s, m.log}
+	}
+	m.auth = auth.NewService(records, m.hubs.Bounds(), m.log)
 	return nil
 }
 
@@ -234,7 +238,7 @@ func (m *Mesh) load() error {
 		return fmt.Errorf("reading the content collections: %w", err)
 	}
 	m.content.Start(m.store)
-	return m.work.Recover(ctx)
+	return m.work.Recover(ctx, m.activityIdle())
 }
 
 // loadAccess reads every assignment.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/hubmesh/hubmesh/internal/auth"
 	"github.com/hubmesh/hubmesh/internal/feed"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -18,7 +20,9 @@ const (
 	pruneEvery = 30 * time.Second // old change rows are removed
 	queueEvery = 10 * time.Second // the server's notification queue is looked at
 	queueWarn  = 0.25             // of it: then the one that keeps it is named
-	pooledPoll = 250 * time.Millisecond
+	// activityIdle: a running activity tells its progress far more often.
+	activityIdle = 5 * time.Minute
+	pooledPoll   = 250 * time.Millisecond
 	// foreignFrom and foreignTo bound the pause before a row that another process has changed is read again.
 	foreignFrom = 50 * time.Millisecond
 	foreignTo   = 5 * time.Second
@@ -31,10 +35,26 @@ type shared struct {
 	feed  *feed.Feed
 	log   *slog.Logger
 
+	recoverWork func(context.Context) error // ends activities whose process is gone
+
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 	stop   []func()
+}
+
+// isShared tells whether other processes use the same data.
+func (m *Mesh) isShared() bool {
+	_, shared := m.store.(*postgres.Store)
+	return shared
+}
+
+// activityIdle is how long an activity that says it runs may stay unchanged before its process counts as gone.
+func (m *Mesh) activityIdle() time.Duration {
+	if m.isShared() {
+		return activityIdle
+	}
+	return 0
 }
 
 // follow connects the mesh to what is committed. It comes before the first write.
@@ -51,6 +71,7 @@ func (m *Mesh) follow() {
 func (m *Mesh) followShared(s *postgres.Store) {
 	f := &shared{store: s, log: m.log, relay: feed.NewRelay(s.ReadMany, m.log)}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
+	f.recoverWork = func(ctx context.Context) error { return m.work.Recover(AsSystem(ctx), activityIdle) }
 	m.shared = f
 	f.stop = append(f.stop, f.relay.Invalidations("mesh", m.invalidated))
 	source := feed.Source{Origin: s.Origin(), Connect: f.connect, Notify: s.Notify, Unsure: s.Unsure, Read: s.ReadMany, Listen: f.listen}
@@ -79,9 +100,10 @@ func (f *shared) close() {
 
 // keep prunes the change rows and watches the notification queue.
 func (f *shared) keep() {
-	prune, queue := time.NewTicker(pruneEvery), time.NewTicker(queueEvery)
+	prune, queue, abandoned := time.NewTicker(pruneEvery), time.NewTicker(queueEvery), time.NewTicker(activityIdle/5)
 	defer prune.Stop()
 	defer queue.Stop()
+	defer abandoned.Stop()
 	for {
 		select {
 		case <-f.ctx.Done():
@@ -94,6 +116,10 @@ func (f *shared) keep() {
 			}
 		case <-queue.C:
 			f.lookAtQueue()
+		case <-abandoned.C:
+			if err := f.recoverWork(f.ctx); err != nil && f.ctx.Err() == nil {
+				f.log.Warn("activities of processes that are gone were not ended; it is tried again", "error", err)
+			}
 		}
 	}
 }
@@ -142,6 +168,33 @@ func (l listener) Wait(ctx context.Context) (feed.Notification, error) {
 	return feed.Notification{Payload: payload, Own: own}, err
 }
 
+// announced are the records of credentials, whose end every process is told of.
+type announced struct {
+	store.Blobs
+	s   *postgres.Store
+	log *slog.Logger
+}
+
+func (b announced) Put(ctx context.Context, bucket, key string, value []byte) error {
+	err := b.Blobs.Put(ctx, bucket, key, value)
+	return b.tell(ctx, bucket, key, err)
+}
+
+func (b announced) Delete(ctx context.Context, bucket, key string) error {
+	err := b.Blobs.Delete(ctx, bucket, key)
+	return b.tell(ctx, bucket, key, err)
+}
+
+func (b announced) tell(ctx context.Context, bucket, key string, err error) error {
+	if err != nil || !auth.Ends(bucket) {
+		return err
+	}
+	if err := b.s.Announce(ctx, bucket, key); err != nil {
+		b.log.Warn("the other processes were not told of the end of a credential; they find out within half a minute", "error", err)
+	}
+	return nil
+}
+
 // invalidated takes what was committed, here or elsewhere, to everything that holds something of it.
 func (m *Mesh) invalidated(i feed.Invalidation) {
 	switch {
@@ -156,6 +209,11 @@ func (m *Mesh) invalidated(i feed.Invalidation) {
 
 // foreign takes a change by another process. Its row is read only where something here needs it.
 func (m *Mesh) foreign(i feed.Invalidation) {
+	if i.NodeType == postgres.RecordType {
+		bucket, id, _ := strings.Cut(strings.TrimPrefix(string(i.Path), "~"), "/")
+		m.auth.End(bucket, id)
+		return
+	}
 	c := store.Change{Kind: i.Kind, Path: i.Path, Version: i.Version, At: i.At,
 		Node: node.Node{Path: i.Path, MainNode: i.Path.Main(), NodeType: i.NodeType, Version: i.Version}}
 	if i.Node != nil {
@@ -170,7 +228,7 @@ func (m *Mesh) foreign(i feed.Invalidation) {
 		case errors.As(err, new(*store.NotFoundError)):
 			return // deleted since: that comes as a change of its own
 		case err != nil:
-			return // the mesh is going down
+			return // it has been logged, or the mesh is going down
 		}
 		c.Node, c.Version = n, n.Version
 		m.changed(c)
@@ -199,6 +257,10 @@ func (m *Mesh) readForeign(path node.Path) (node.Node, error) {
 	for pause := foreignFrom; ; pause = min(2*pause, foreignTo) {
 		n, err := m.store.Read(m.shared.ctx, path)
 		if err == nil || errors.As(err, new(*store.NotFoundError)) {
+			return n, err
+		}
+		if away := (*store.UnavailableError)(nil); errors.As(err, &away) && !away.Transient {
+			m.log.Error("a row that another program has changed can not be read; what is shown of it may be old", "path", string(path), "error", err)
 			return n, err
 		}
 		t := time.NewTimer(pause)

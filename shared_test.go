@@ -2,9 +2,15 @@ package hubmesh_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -303,4 +309,98 @@ func TestAfterTheDatabaseWasAwayEveryProcessShowsWhatIsStored(t *testing.T) {
 		})
 		await(t, w, n.Version)
 	}
+}
+
+// AC-R1: an open stream ends within a second of a revocation, whoever was asked for it
+func TestATokenThatIsRevokedByAnotherProcessEndsHereAtOnce(t *testing.T) {
+	_, url := database(t)
+	a, _ := share(t, url)
+	b, _ := share(t, url)
+	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
+		t.Fatal(err)
+	}
+	servers := make([]string, 2)
+	for i, m := range []*hubmesh.Mesh{a, b} {
+		servers[i] = listenAndServe(t, m)
+	}
+	file := t.TempDir() + "/token"
+	if _, err := a.AdminToken(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	admin, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(server, method, path, token, body string) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, server+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token))
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(text)
+	}
+	status, text := call(servers[0], "POST", "/api/tokens", string(admin), `{"subject":"admin","name":"second"}`)
+	var made struct{ Token, ID string }
+	if err := json.Unmarshal([]byte(text), &made); err != nil || made.Token == "" || made.ID == "" {
+		t.Fatal(status, text, err)
+	}
+	eventually(t, "the grant to count", func() error {
+		if status, text := call(servers[1], "GET", "/api/whoami", made.Token, ""); status != 200 {
+			return fmt.Errorf("%d %s", status, text)
+		}
+		return nil
+	})
+	r, err := http.NewRequestWithContext(t.Context(), "GET", servers[1]+"/api/live?children=", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+made.Token)
+	stream, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	if status, text := call(servers[0], "DELETE", "/api/tokens/"+made.ID, string(admin), ""); status >= 300 {
+		t.Fatal(status, text)
+	}
+	revoked := time.Now()
+	end, err := io.ReadAll(stream.Body) // until the server ends it
+	if err != nil || !strings.Contains(string(end), "unauthenticated") {
+		t.Errorf("the stream ended with %q: %v", end, err)
+	}
+	if took := time.Since(revoked); took > 5*time.Second { // a second, and what a busy machine adds
+		t.Errorf("it ended %v after the revocation", took)
+	}
+	if status, _ := call(servers[1], "GET", "/api/whoami", made.Token, ""); status != 401 {
+		t.Errorf("a request with it is answered %d", status)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func listenAndServe(t *testing.T, m *hubmesh.Mesh) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- m.Serve(ctx, l, hubmesh.ServeOptions{}) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + l.Addr().String()
 }

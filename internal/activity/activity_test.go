@@ -261,7 +261,7 @@ func TestAnActivityLeftRunningByAnEarlierProcessIsDrivenToFailed(t *testing.T) {
 			}
 			w.put(node.Node{Path: path, MainNode: "acme", NodeType: node.TypeActivity, State: node.StateActive, Content: node.RawContent(string(text))})
 		}
-		if err := r.Recover(message.WithIdentity(ctx, message.SystemIdentity())); err != nil {
+		if err := r.Recover(message.WithIdentity(ctx, message.SystemIdentity()), 0); err != nil {
 			t.Fatal(err)
 		}
 		if c := w.content(t, "acme/_Activity/1"); c.Status != Failed || c.Ended == nil || c.Message == "" {

@@ -193,8 +193,16 @@ func requested(f mirror.Frame) Status {
 	return ""
 }
 
-// Recover drives activities that an earlier process left Running to Failed.
-func (r *Runner) Recover(ctx context.Context) error {
+// runs tells whether this process runs an activity.
+func (r *Runner) runs(path node.Path) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running[path] != nil
+}
+
+// Recover drives activities that an earlier process left Running to Failed: those that were not changed for
+// a time, which is 0 where no other process can be running them.
+func (r *Runner) Recover(ctx context.Context, idle time.Duration) error {
 	q, err := query.Parse("nodeType:" + node.TypeActivity + " scope:subtree content.status:Running")
 	if err != nil {
 		return err
@@ -206,7 +214,7 @@ func (r *Runner) Recover(ctx context.Context) error {
 	var errs []error
 	for _, n := range nodes {
 		var c Content
-		if n.Content.Decode(&c) != nil || c.Status != Running {
+		if n.Content.Decode(&c) != nil || c.Status != Running || time.Since(n.ModifiedAt) < idle || r.runs(n.Path) {
 			continue
 		}
 		now := node.Stamp(time.Now())

@@ -1,8 +1,11 @@
 package auth
 
 import (
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/hubmesh/hubmesh/internal/store"
 )
 
 // UnauthenticatedError says that the credential of a request is not, or no longer, good.
@@ -23,6 +26,10 @@ type UnavailableError struct {
 const retryUnavailable = 5 * time.Second
 
 func (e *UnavailableError) Error() string {
+	// Whoever asks is not signed in yet: what the store says of its server is for the log.
+	if away := (*store.UnavailableError)(nil); errors.As(e.Err, &away) {
+		return fmt.Sprintf("the %s could not be checked (the store does not answer); keep it and try again", e.What)
+	}
 	return fmt.Sprintf("the %s could not be checked (%v); keep it and try again", e.What, e.Err)
 }
 func (e *UnavailableError) Unwrap() error { return e.Err }

@@ -106,3 +106,17 @@ func (s *Service) Login(r *http.Request, code string) (*http.Cookie, error) {
 func (s *Service) Logout(r *http.Request) (*http.Cookie, error) {
 	return s.Sessions.Logout(r.Context(), r)
 }
+
+// Ends tells whether the records of a bucket are credentials, whose end is [Service.End]'s.
+func Ends(bucket string) bool { return bucket == bucketTokens || bucket == bucketSessions }
+
+// End takes note that the record of a credential was changed by another process: it is looked up again, and
+// what is open with it ends. A credential that is still good is let in again.
+func (s *Service) End(bucket, id string) {
+	switch bucket {
+	case bucketTokens:
+		s.Tokens.end(id)
+	case bucketSessions:
+		s.Sessions.end(id)
+	}
+}

@@ -45,6 +45,7 @@ type Options struct {
 	Permissions Permissions
 	Reads       *hub.Hub // in whose name the owner is asked; what the diagnosis shows as the reader
 	Dir         string   // the root of all collections
+	Shared      bool     // other processes use Dir, too
 	MaxUpload   int64    // bytes; default 200 MiB
 	Logger      *slog.Logger
 }
@@ -81,7 +82,7 @@ func New(o Options) (*Service, error) {
 	if o.Logger == nil {
 		o.Logger = o.Mesh.Logger()
 	}
-	if err := prepare(root); err != nil {
+	if err := prepare(root, o.Shared); err != nil {
 		return nil, errors.Join(fmt.Errorf("content: %w", err), root.Close())
 	}
 	s := &Service{mesh: o.Mesh, resolver: o.Resolver, owners: o.Owners, permit: o.Permissions, reads: o.Reads, root: root, most: o.MaxUpload,

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -334,9 +335,23 @@ func (t *trash) sweep(rows Rows, dir, owner string) {
 	}
 }
 
-// prepare makes the folders at the root, and empties that of unfinished uploads.
-func prepare(root *os.Root) error {
-	err := root.RemoveAll(uploadsDir)
+// abandonedAfter is the age at which an unfinished upload is no running process's any more.
+const abandonedAfter = 24 * time.Hour
+
+// prepare makes the folders at the root, and removes unfinished uploads: all of them, or, where other processes
+// use the folder, those that are old.
+func prepare(root *os.Root, shared bool) (err error) {
+	if !shared {
+		err = root.RemoveAll(uploadsDir)
+	} else if dir, e := root.Open(uploadsDir); e == nil {
+		list, e := dir.ReadDir(-1)
+		err = errors.Join(e, dir.Close())
+		for _, f := range list {
+			if info, e := f.Info(); e == nil && time.Since(info.ModTime()) > abandonedAfter {
+				err = errors.Join(err, root.Remove(path.Join(uploadsDir, f.Name())))
+			}
+		}
+	}
 	for _, dir := range []string{uploadsDir, trashDir} {
 		if e := root.Mkdir(dir, 0o750); !errors.Is(e, fs.ErrExist) {
 			err = errors.Join(err, e)

@@ -361,3 +361,21 @@ func (s *Store) MovePosition(ctx context.Context, name, holder string, to store.
 where name = $1 and holder = $2`, name, holder, to.XID, to.Pos, open)
 	return err == nil && tag.RowsAffected() == 1, s.readFault(ctx, "move a consumer", err)
 }
+
+// RecordType is the type in change rows that [Store.Announce] writes.
+const RecordType = "$record"
+
+// Announce tells every process, this one included, that a record outside of the nodes has changed: as the
+// deletion of a path that no node can have, "~BUCKET/KEY".
+func (s *Store) Announce(ctx context.Context, bucket, key string) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.running.Done()
+	_, err := s.writes.Exec(ctx, `insert into mesh_changes (version, op, path, node_type, origin)
+values ((extract(epoch from clock_timestamp()) * 1000000)::bigint, 'D', $1, $2, 'record')`, "~"+bucket+"/"+key, RecordType)
+	if err != nil {
+		return s.readFault(ctx, "tell of a record", err)
+	}
+	return s.Notify(ctx)
+}

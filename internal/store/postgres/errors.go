@@ -40,6 +40,9 @@ func unavailable(op string, err error) error {
 	if errors.As(err, &fault) {
 		classify(u, fault)
 	}
+	if scan := (pgx.ScanArgError{}); errors.As(err, &scan) {
+		u.Hint, u.Transient = "a row holds what this program can not read; put it right with SQL", false
+	}
 	return u
 }
 
@@ -76,7 +79,8 @@ func redact(err error) error {
 	case errors.As(err, &parse):
 		return errors.New("the connection URL is not valid")
 	case errors.As(err, &connect):
-		return errors.New("cannot connect: " + connect.Unwrap().Error())
+		// Each address and each kind of encryption that was tried has a line.
+		return errors.New("cannot connect: " + strings.Join(strings.Fields(connect.Unwrap().Error()), " "))
 	}
 	return err
 }

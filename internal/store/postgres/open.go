@@ -310,7 +310,11 @@ func (s *Store) Ready(ctx context.Context) error {
 	if !failed {
 		return nil
 	}
-	if _, err := s.writes.Exec(ctx, "update mesh_store set one = one"); err != nil {
+	if _, err := s.writes.Exec(ctx, `insert into mesh_blobs (bucket, key, value) values ('store', $1, $2)
+on conflict (bucket, key) do update set value = excluded.value`, "probe "+s.options.Origin, make([]byte, 64<<10)); err != nil {
+		return s.readFault(ctx, "be ready", err)
+	}
+	if _, err := s.writes.Exec(ctx, "delete from mesh_blobs where bucket = 'store' and key = $1", "probe "+s.options.Origin); err != nil {
 		return s.readFault(ctx, "be ready", err)
 	}
 	s.recovered()

@@ -85,8 +85,9 @@ func (r *row) finish() error {
 	}
 	n.CreatedAt, n.ModifiedAt = timeOf(r.createdAt), timeOf(r.changedAt)
 	if r.exclude != nil {
-		if err := json.Unmarshal([]byte(*r.exclude), &n.ExcludeFromContext); err != nil {
-			return err
+		// Another program may have written anything: what is no list of texts excludes from nothing.
+		if json.Unmarshal([]byte(*r.exclude), &n.ExcludeFromContext) != nil {
+			n.ExcludeFromContext = nil
 		}
 	}
 	if r.content != nil {

@@ -23,12 +23,12 @@ insert into mesh_partitions (name, folded) values ('_Access', '_access');
 -- The present version of each node. The columns from main_node on are the same in history.
 create table mesh_nodes (
   path      text collate "C" primary key check (
-    octet_length(path) between 1 and 1024 and path !~ '[[:cntrl:]]' and path !~ '(^/|/$|//)'),
+    octet_length(path) between 1 and 1024 and path !~ '[[:cntrl:]\\%~]' and path !~ '(^|/)(\.|\.\.)?(/|$)'),
   key       text collate "C" not null generated always as (replace(path, '/', E'\x01')) stored, -- its order is path order
   partition text collate "C" not null generated always as (split_part(path, '/', 1)) stored references mesh_partitions,
   folded    text collate "C" not null,              -- the path in folded letters: two nodes never differ in case only
   main_node            text collate "C" not null,   -- equal to the path: the node is its own
-  version              bigint not null,
+  version              bigint not null check (version between 1 and 9007199254740991),
   kind                 smallint not null default 1, -- how this version came about: 1 created, 2 updated
   state                smallint not null default 2,
   sync_behavior        smallint not null default 0,
@@ -38,12 +38,12 @@ create table mesh_nodes (
   category             text not null default '',
   icon                 text not null default '',
   display_order        bigint,
-  created_at           timestamptz,
+  created_at           timestamptz check (isfinite(created_at)),
   created_by           text not null default '',
-  modified_at          timestamptz,
+  modified_at          timestamptz check (isfinite(modified_at)),
   modified_by          text not null default '',
   desired_id           text not null default '',
-  exclude_from_context json,
+  exclude_from_context json check (json_typeof(exclude_from_context) = 'array'),
   prerendered_html     text not null default '',
   content              json                         -- as it was written: numbers keep their spelling
 ) with (fillfactor = 85);
