@@ -125,6 +125,9 @@ func (s *Silo) askFor(addr string, m membership.Member, role string, done func(O
 
 // explainTo answers another silo, or this one.
 func (s *Silo) explainTo(addr string) wire.Answer {
+	if addr == "" {
+		return wire.Explained{Observation: string(s.report())}
+	}
 	b, err := json.Marshal(s.observe(addr, ""))
 	if err != nil {
 		b = []byte(`{"missing":"its observation can not be written"}`)

@@ -44,6 +44,8 @@ type Parts struct {
 	Config  Config
 	Pace    membership.Pace
 	Timing  membership.Timing
+	// Waiting hears why an attempt to join came to nothing: see [membership.Events]. nil: nobody does.
+	Waiting func(error)
 }
 
 var _ transport.Handler = (*Silo)(nil)
@@ -71,7 +73,7 @@ func NewSilo(p Parts) *Silo {
 		Heard:  s.hear,
 		Chosen: func(e membership.Epoch) { s.net.SetEpoch(uint64(e)) },
 		Joined: s.Joined,
-		Viewed: s.Apply,
+		Viewed: s.Apply, Waiting: p.Waiting,
 	})
 	return s
 }

@@ -103,6 +103,7 @@ func (c *Cluster) Stopping(addr string) bool {
 // Evicted implements cluster.Host.
 func (c *Cluster) Evicted() {
 	c.self.Store(0)
+	c.settled.Store(false)
 	c.log.Warn("This silo was put out of the cluster; it stops its node hubs and joins anew", "silo", c.name)
 	c.mesh.Each(func(h *hub.Hub) {
 		if !IsProcessAddress(h.Address().Type()) {
@@ -115,6 +116,9 @@ func (c *Cluster) Evicted() {
 func (c *Cluster) Applied(v *membership.View) {
 	c.view.Store(v)
 	c.self.Store(uint64(c.silo.Self()))
+	if c.silo.Self() != 0 {
+		c.joinOnce.Do(func() { close(c.joined) })
+	}
 	c.log.Info("A view of the cluster counts", "silo", c.name, "epoch", c.silo.Self().String(), "view", v.String())
 }
 
@@ -141,7 +145,7 @@ func (c *Cluster) Describe(addr string) json.RawMessage {
 	switch s := p.Snapshot; {
 	case p.Found:
 		d = description{Kind: s.Kind, RunLevel: s.Level.String(), Gates: s.Gates, Queue: s.Queue, Deferred: s.Deferred, Executing: s.Executing,
-			ForMS: s.Since.Milliseconds(), Pending: len(s.Pending), Handled: s.Version, Clause: p.Clause()}
+			ForMS: s.Since.Milliseconds(), Pending: len(s.Pending), Handled: s.Version, Clause: p.Discreet().Clause()}
 	default:
 		since, starts := c.nodes.InFlight(addr)
 		if !starts {
