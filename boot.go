@@ -39,20 +39,31 @@ func (m *Mesh) AdminToken(ctx context.Context, file string) (created bool, err e
 		return false, err
 	}
 	text, err := os.ReadFile(file)
-	if err == nil {
-		return false, m.checkAdminToken(ctx, file, strings.TrimSpace(string(text)))
+	if errors.Is(err, fs.ErrNotExist) {
+		if created, err = m.writeAdminToken(ctx, file); created || err != nil {
+			return created, err
+		}
+		text, err = os.ReadFile(file) // another process of this mesh was first
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return false, fmt.Errorf("admin token file: %w; remove what is there, or name another file", err)
 	}
+	return false, m.checkAdminToken(ctx, file, strings.TrimSpace(string(text)))
+}
+
+// writeAdminToken makes a token and its file, whole or not at all. created is false where a file is there by
+// now.
+func (m *Mesh) writeAdminToken(ctx context.Context, file string) (created bool, err error) {
+	fail := func(err error) (bool, error) { return false, fmt.Errorf("admin token file: %w", err) }
 	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-		return false, fmt.Errorf("admin token file: %w", err)
+		return fail(err)
 	}
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(file+"."+m.id, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return false, fmt.Errorf("admin token file: %w", err)
+		return fail(err)
 	}
-	token, _, err := m.auth.Tokens.Issue(ctx, adminSubject, "first start")
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	token, id, err := m.auth.Tokens.Issue(ctx, adminSubject, "first start")
 	if err == nil {
 		_, err = f.WriteString(token + "\n")
 	}
@@ -60,7 +71,14 @@ func (m *Mesh) AdminToken(ctx context.Context, file string) (created bool, err e
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return false, errors.Join(fmt.Errorf("admin token file: %w", err), os.Remove(file))
+		return fail(err)
+	}
+	err = os.Link(f.Name(), file)
+	if errors.Is(err, fs.ErrExist) {
+		return false, m.auth.Tokens.Revoke(ctx, id)
+	}
+	if err != nil {
+		return fail(err)
 	}
 	return true, nil
 }

@@ -85,6 +85,7 @@ type Cluster struct {
 
 	unawaited time.Duration // how long a message that nobody awaits looks for its target
 	refusals  refusalLog
+	past      history
 	count     counts
 }
 

@@ -85,6 +85,7 @@ func (c *Cluster) Granted(addr string, _ uint64) {
 
 // StepAside implements claim.Host.
 func (c *Cluster) StepAside(addr string, _ uint64) {
+	c.note(addr, "stepped aside", "held elsewhere", "")
 	c.log.Info("A node hub steps aside: another silo holds its address", "address", addr, "silo", c.name)
 	if h := c.mesh.Find(addr); h != nil {
 		h.Dispose()
@@ -206,6 +207,7 @@ func (c *Cluster) NotLanding(addr string, reg uint64, owner membership.Member, w
 // Lost implements claim.Observer.
 func (c *Cluster) Lost(addr string, reg uint64, owner membership.Member) {
 	c.count.madeAgain.Add(1)
+	c.note(addr, "claim made again", "lost", owner.Name)
 	c.log.Warn(fmt.Sprintf("Pod-hub claim for %s was lost and is being made again", addr),
 		"address", addr, "registration", reg, "silo", c.name, "slot_owner", owner.Name)
 }
