@@ -31,11 +31,14 @@ const GuideSpace = "Guide"
 func (m *Mesh) AdminToken(ctx context.Context, file string) (created bool, err error) {
 	ctx = AsSystem(ctx)
 	path := node.Path("_Access/" + adminSubject + "_Access")
-	if _, err := m.store.Read(ctx, path); errors.As(err, new(*store.NotFoundError)) {
+	if n, err := m.store.Read(ctx, path); err == nil {
+		// Another process may have written it a moment ago: it counts here from now on, and not from when it is heard of.
+		m.access.Apply(access.Change{Path: path, Version: n.Version, Node: n})
+	} else if errors.As(err, new(*store.NotFoundError)) {
 		if err := m.nodes.Grant(ctx, "", adminSubject, "Admin"); err != nil {
 			return false, fmt.Errorf("granting the first Admin: %w", err)
 		}
-	} else if err != nil {
+	} else {
 		return false, err
 	}
 	text, err := os.ReadFile(file)
@@ -110,6 +113,24 @@ func (m *Mesh) PublicRead() {
 func (m *Mesh) ImportFS(ctx context.Context, name string, src fs.FS, into string, files fs.FS) (string, error) {
 	p, err := m.importer.Start(ctx, importer.Request{Source: src, Name: name, Into: node.Path(into), Content: files})
 	return string(p), err
+}
+
+// BootGuide imports the documentation at the first start, once for all processes of the mesh.
+func (m *Mesh) BootGuide(ctx context.Context, files fs.FS) error {
+	if empty, err := m.IsEmpty(ctx); err != nil || !empty {
+		return err
+	}
+	if m.shared != nil {
+		_, err := m.nodes.Create(AsSystem(ctx), node.Node{Path: GuideSpace, NodeType: node.TypeSpace, Name: GuideSpace})
+		if errors.As(err, new(*store.ExistsError)) {
+			return nil // another process was first, and imports it
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := m.BootImport("the guide", files, GuideSpace, nil)
+	return err
 }
 
 // BootImport imports a tree as the first Admin, in the background; the mesh is not ready until it has

@@ -116,10 +116,6 @@ func (c *serveCmd) Run(ctx context.Context, s std) error {
 }
 
 func (c *serveCmd) serve(ctx context.Context, s std, m *hubmesh.Mesh, l net.Listener, log *slog.Logger) error {
-	empty, err := m.IsEmpty(ctx)
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
 	file := string(c.AdminTokenFile)
 	if file == "" {
 		file = filepath.Join(string(c.Data), "admin-token")
@@ -134,10 +130,8 @@ func (c *serveCmd) serve(ctx context.Context, s std, m *hubmesh.Mesh, l net.List
 	if c.PublicRead {
 		m.PublicRead()
 	}
-	if empty {
-		if _, err := m.BootImport("the guide", docs.Files(), hubmesh.GuideSpace, nil); err != nil {
-			log.Warn("the guide was not imported", "error", err)
-		}
+	if err := m.BootGuide(ctx, docs.Files()); err != nil {
+		log.Warn("the guide was not imported", "error", err)
 	}
 	for _, dir := range c.Import {
 		if _, err := m.BootImportFolder(string(dir), c.Into, string(c.Content)); err != nil {

@@ -59,7 +59,7 @@ func (w *writers) note(ctx context.Context, path string, n int, version int64, e
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
-		w.failed[fmt.Sprintf("%.80s", err)]++
+		w.failed[fmt.Sprintf("%.400s", err)]++
 		if !transient(err) {
 			w.wrong = append(w.wrong, err.Error())
 		}
