@@ -191,5 +191,11 @@ func (m *Mesh) metrics() *prometheus.Registry {
 	count("handler_panics_total", "Panics of handlers.", nil, func(s hub.Stats) int64 { return s.Panics })
 	count("slow_turns_total", "Turns of more than 500 ms.", nil, func(s hub.Stats) int64 { return s.SlowTurns })
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hubmesh_watches", Help: "Watches of nodes that are open."}, func() float64 { return float64(m.mirrors.Counts().Nodes) }))
+	if m.shared != nil {
+		r.MustRegister(m.feedMetrics())
+	}
+	if m.silo != nil {
+		r.MustRegister(m.siloMetrics())
+	}
 	return r
 }

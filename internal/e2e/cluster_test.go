@@ -38,6 +38,12 @@ func TestThreeServersOnOneDatabaseAreOneMesh(t *testing.T) {
 			t.Errorf("%s has no live feed", one.Silo)
 		}
 	}
+	for _, line := range []string{`hubmesh_cluster_members{state="up"} 3`, `hubmesh_cluster_claims{state="process-pending"} 0`, `hubmesh_feed_live 1`,
+		`hubmesh_cluster_peer_connected{silo="a"} 1`, `hubmesh_cluster_refusals_total{reason="no-entry"} 0`, `hubmesh_cluster_repairs_total{repair="claims-made-again"} 0`} {
+		if text := b.metrics(); !strings.Contains(text, line+"\n") {
+			t.Errorf("no %s in:\n%s", line, text)
+		}
+	}
 	for i, p := range all {
 		p.create(fmt.Sprint("acme/by-", i))
 	}

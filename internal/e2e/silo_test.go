@@ -191,6 +191,21 @@ func (p *silo) ready() {
 	})
 }
 
+// metrics is what Prometheus reads.
+func (p *silo) metrics() string {
+	p.t.Helper()
+	resp, err := http.Get(p.url + "/metrics")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		p.t.Fatalf("metrics: %d %v", resp.StatusCode, err)
+	}
+	return b.String()
+}
+
 // status is a part of what /api/cluster answers.
 type status struct {
 	Answered int
