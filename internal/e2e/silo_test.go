@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,7 +94,7 @@ func (w *town) beginAs(binary, name string, args ...string) *silo {
 	w.t.Helper()
 	p := &silo{t: w.t, name: name, log: &logbook{}, done: make(chan error, 1), began: time.Now()}
 	p.cmd = exec.Command(binary, append([]string{"serve", "--postgres", w.url, "--data", w.data, "--listen", "127.0.0.1:0",
-		"--cluster-listen", "127.0.0.1:0", "--name", name, "--cluster-secret-file", w.secret}, args...)...)
+		"--cluster-listen", "127.0.0.1:0", "--name", name, "--cluster-secret-file", w.secret, "--log-level", cmp.Or(os.Getenv("HUBMESH_E2E_LOG"), "info")}, args...)...)
 	p.cmd.Stderr = p.log
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
