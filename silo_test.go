@@ -77,6 +77,60 @@ func TestANodeIsServedByOneSiloAndReachedFromEveryOne(t *testing.T) {
 	}
 }
 
+type (
+	addRequest struct{ By int }
+	addReply   struct {
+		Sum int
+		By  string // the name of the process that added
+	}
+)
+
+var add = hubmesh.Define[addRequest, addReply]("test/add")
+
+// issue 5: every typed message of registered types travels
+func TestAMessageOfTheProgramsOwnReachesTheNodeOnAnotherSilo(t *testing.T) {
+	_, url := database(t)
+	start := func(name string) *hubmesh.Mesh {
+		counter := hubmesh.Type("Counter")
+		hubmesh.Handle(counter, add, func(ctx context.Context, n *hubmesh.This, r *addRequest) (*addReply, error) {
+			var c struct{ Sum int }
+			if err := n.Decode(&c); err != nil {
+				return nil, err
+			}
+			_, err := n.Patch(ctx, map[string]any{"content": map[string]any{"sum": c.Sum + r.By}})
+			return &addReply{c.Sum + r.By, name}, err
+		})
+		o := siloOptions(url, name)
+		o.Types = []*hubmesh.NodeType{counter}
+		m, err := hubmesh.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := m.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		return m
+	}
+	a, b := start("a"), start("b")
+	ctx := hubmesh.As(t.Context(), "admin")
+	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a space", func() error { _, err := a.Create(ctx, "acme", "Space", nil); return err })
+	if _, err := a.Create(ctx, "acme/sum", "Counter", map[string]any{"sum": 0}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the grant to count on b", func() error { _, err := b.Get(ctx, "acme"); return err })
+	for i, m := range []*hubmesh.Mesh{a, b, a, b} {
+		got, err := add.Ask(ctx, m, "acme/sum", &addRequest{By: 1})
+		if err != nil || got.Sum != i+1 || got.By != "a" {
+			t.Fatalf("%+v: %v", got, err)
+		}
+	}
+}
+
 // issue 5: a start that can not succeed says one clear thing to do
 func TestASiloThatCanNotStartSaysWhatToDo(t *testing.T) {
 	_, url := database(t)

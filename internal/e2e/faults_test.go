@@ -194,6 +194,9 @@ func TestASiloThatWasFrozenServesNothingStaleAndComesBack(t *testing.T) {
 	writing.further(t, 2)
 	a.signal(syscall.SIGSTOP)
 	thaw := time.After(1600 * time.Millisecond) // the fault itself
+	if x := b.why(nodes[0]); len(x.Cluster.Missing) != 1 || !strings.HasPrefix(x.Cluster.Missing[0], "a: ") {
+		t.Errorf("why says of a frozen owner: %+v", x.Cluster)
+	}
 	<-thaw
 	a.signal(syscall.SIGCONT)
 	began := time.Now()
