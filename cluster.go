@@ -61,7 +61,8 @@ type silo struct {
 	router *route.Cluster
 	table  *pgtable.Table
 	why    chan error // why the last attempt to join came to nothing
-	joined bool
+
+	started, joined bool
 }
 
 // openSilo takes the port of the silo, before there is anything to undo.
@@ -189,13 +190,14 @@ func (s *silo) waits(why error) {
 func (s *silo) join(bounds *budget.Table) error {
 	bound, cancel := bounds.Context(context.Background(), budget.ClusterJoin, "join the cluster")
 	defer cancel()
-	s.joined = true
+	s.started = true
 	s.router.Start(s.net)
 	close(s.made)
 	var last error
 	for {
 		select {
 		case <-s.router.Joined():
+			s.joined = true
 			s.log.Info("This silo has joined the cluster", "silo", s.me.Name, "addr", s.me.Addr)
 			return nil
 		case last = <-s.why:
@@ -265,7 +267,7 @@ func (s *silo) close(ctx context.Context) error {
 		}
 	}
 	err := s.net.Close(bound)
-	if !s.joined {
+	if !s.started {
 		close(s.made)
 	}
 	if s.router != nil {

@@ -256,6 +256,34 @@ func (w *town) start2(name string) *silo {
 	return p
 }
 
+// issue 5: two of three killed together
+func TestTheOneThatIsLeftOfThreeAnswersForAll(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	all := w.start("a", "b", "c")
+	a, b, c := all[0], all[1], all[2]
+	nodes := paths(6)
+	b.owned(nodes[:3])
+	for _, path := range nodes[3:] {
+		c.create(path)
+		c.read(path)
+	}
+	look := a.watch(nodes[0])
+	from := (<-look.events).Version
+	killed := time.Now()
+	b.signal(syscall.SIGKILL)
+	c.signal(syscall.SIGKILL)
+	for _, path := range nodes {
+		a.read(path)
+	}
+	a.sees("a")
+	t.Logf("alone %v after the kill", time.Since(killed))
+	writing := a.write(nodes...)
+	writing.further(t, 2)
+	writing.end(t, a)
+	look.until(t, from, writing.last[nodes[0]])
+}
+
 // issue 5: all killed, one restarted
 func TestOfThreeThatWereKilledTogetherOneComesBackAlone(t *testing.T) {
 	t.Parallel()
