@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/auth"
+	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/importer"
 	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -35,7 +37,7 @@ func (m *Mesh) AdminToken(ctx context.Context, file string) (created bool, err e
 		// Another process may have written it a moment ago: it counts here from now on, and not from when it is heard of.
 		m.access.Apply(access.Change{Path: path, Version: n.Version, Node: n})
 	} else if errors.As(err, new(*store.NotFoundError)) {
-		if err := m.nodes.Grant(ctx, "", adminSubject, "Admin"); err != nil {
+		if err := m.insist(ctx, func() error { return m.nodes.Grant(ctx, "", adminSubject, "Admin") }); err != nil {
 			return false, fmt.Errorf("granting the first Admin: %w", err)
 		}
 	} else {
@@ -52,6 +54,29 @@ func (m *Mesh) AdminToken(ctx context.Context, file string) (created bool, err e
 		return false, fmt.Errorf("admin token file: %w; remove what is there, or name another file", err)
 	}
 	return false, m.checkAdminToken(ctx, file, strings.TrimSpace(string(text)))
+}
+
+// insistEvery is the pause between two attempts at what a silo could not do for the moment.
+const insistEvery = 50 * time.Millisecond
+
+// insist does what a start needs again and again while it is refused for the moment, as it may be while silos come
+// and go, within the bound of a join.
+func (m *Mesh) insist(ctx context.Context, f func() error) error {
+	bound, cancel := m.hubs.Bounds().Context(ctx, budget.ClusterJoin, "start")
+	defer cancel()
+	for {
+		err := f()
+		if t, known := message.TypeOf(err); m.silo == nil || err == nil || !known || t != message.ShuttingDown {
+			return err
+		}
+		t := time.NewTimer(insistEvery)
+		select {
+		case <-t.C:
+		case <-bound.Done():
+			t.Stop()
+			return err
+		}
+	}
 }
 
 // writeAdminToken makes a token and its file, whole or not at all. created is false where a file is there by

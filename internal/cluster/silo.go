@@ -72,7 +72,10 @@ func NewSilo(p Parts) *Silo {
 	s.Member = membership.NewSilo(p.Clock, p.Table, s, p.Rand, p.Timing, p.Me, membership.Events{
 		Heard:  s.hear,
 		Chosen: func(e membership.Epoch) { s.net.SetEpoch(uint64(e)) },
-		Joined: s.Joined,
+		Joined: func(self membership.Epoch, v *membership.View) {
+			s.hear() // the table has just answered
+			s.Joined(self, v)
+		},
 		Viewed: s.Apply, Waiting: p.Waiting,
 	})
 	return s
