@@ -126,7 +126,15 @@ func (w *writers) end(t *testing.T, by *silo) {
 		}
 		// The one after it may have been written without an acknowledgement.
 		if have.N < n || have.N > n+1 || got.Version < w.last[path] {
+			at := time.Now()
 			t.Errorf("'%s': %d at version %d was acknowledged, %d at version %d is there", path, n, w.last[path], have.N, got.Version)
+			wait(t, "what was acknowledged", func() error {
+				if got = by.read(path); got.Version < w.last[path] {
+					return fmt.Errorf("version %d", got.Version)
+				}
+				return nil
+			})
+			t.Logf("version %d is there %v later", got.Version, time.Since(at))
 		}
 	}
 }
