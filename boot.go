@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/auth"
+	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/importer"
 	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -31,28 +33,65 @@ const GuideSpace = "Guide"
 func (m *Mesh) AdminToken(ctx context.Context, file string) (created bool, err error) {
 	ctx = AsSystem(ctx)
 	path := node.Path("_Access/" + adminSubject + "_Access")
-	if _, err := m.store.Read(ctx, path); errors.As(err, new(*store.NotFoundError)) {
-		if err := m.nodes.Grant(ctx, "", adminSubject, "Admin"); err != nil {
+	if n, err := m.store.Read(ctx, path); err == nil {
+		// Another process may have written it a moment ago: it counts here from now on, and not from when it is heard of.
+		m.access.Apply(access.Change{Path: path, Version: n.Version, Node: n})
+	} else if errors.As(err, new(*store.NotFoundError)) {
+		if err := m.insist(ctx, func() error { return m.nodes.Grant(ctx, "", adminSubject, "Admin") }); err != nil {
 			return false, fmt.Errorf("granting the first Admin: %w", err)
 		}
-	} else if err != nil {
+	} else {
 		return false, err
 	}
 	text, err := os.ReadFile(file)
-	if err == nil {
-		return false, m.checkAdminToken(ctx, file, strings.TrimSpace(string(text)))
+	if errors.Is(err, fs.ErrNotExist) {
+		if created, err = m.writeAdminToken(ctx, file); created || err != nil {
+			return created, err
+		}
+		text, err = os.ReadFile(file) // another process of this mesh was first
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return false, fmt.Errorf("admin token file: %w; remove what is there, or name another file", err)
 	}
+	return false, m.checkAdminToken(ctx, file, strings.TrimSpace(string(text)))
+}
+
+// insistEvery is the pause between two attempts at what a silo could not do for the moment.
+const insistEvery = 50 * time.Millisecond
+
+// insist does what a start needs again and again while it is refused for the moment, as it may be while silos come
+// and go, within the bound of a join.
+func (m *Mesh) insist(ctx context.Context, f func() error) error {
+	bound, cancel := m.hubs.Bounds().Context(ctx, budget.ClusterJoin, "start")
+	defer cancel()
+	for {
+		err := f()
+		if t, known := message.TypeOf(err); m.silo == nil || err == nil || !known || t != message.ShuttingDown {
+			return err
+		}
+		t := time.NewTimer(insistEvery)
+		select {
+		case <-t.C:
+		case <-bound.Done():
+			t.Stop()
+			return err
+		}
+	}
+}
+
+// writeAdminToken makes a token and its file, whole or not at all. created is false where a file is there by
+// now.
+func (m *Mesh) writeAdminToken(ctx context.Context, file string) (created bool, err error) {
+	fail := func(err error) (bool, error) { return false, fmt.Errorf("admin token file: %w", err) }
 	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-		return false, fmt.Errorf("admin token file: %w", err)
+		return fail(err)
 	}
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(file+"."+m.id, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return false, fmt.Errorf("admin token file: %w", err)
+		return fail(err)
 	}
-	token, _, err := m.auth.Tokens.Issue(ctx, adminSubject, "first start")
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	token, id, err := m.auth.Tokens.Issue(ctx, adminSubject, "first start")
 	if err == nil {
 		_, err = f.WriteString(token + "\n")
 	}
@@ -60,7 +99,14 @@ func (m *Mesh) AdminToken(ctx context.Context, file string) (created bool, err e
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return false, errors.Join(fmt.Errorf("admin token file: %w", err), os.Remove(file))
+		return fail(err)
+	}
+	err = os.Link(f.Name(), file)
+	if errors.Is(err, fs.ErrExist) {
+		return false, m.auth.Tokens.Revoke(ctx, id)
+	}
+	if err != nil {
+		return fail(err)
 	}
 	return true, nil
 }
@@ -92,6 +138,24 @@ func (m *Mesh) PublicRead() {
 func (m *Mesh) ImportFS(ctx context.Context, name string, src fs.FS, into string, files fs.FS) (string, error) {
 	p, err := m.importer.Start(ctx, importer.Request{Source: src, Name: name, Into: node.Path(into), Content: files})
 	return string(p), err
+}
+
+// BootGuide imports the documentation at the first start, once for all processes of the mesh.
+func (m *Mesh) BootGuide(ctx context.Context, files fs.FS) error {
+	if empty, err := m.IsEmpty(ctx); err != nil || !empty {
+		return err
+	}
+	if m.shared != nil {
+		_, err := m.nodes.Create(AsSystem(ctx), node.Node{Path: GuideSpace, NodeType: node.TypeSpace, Name: GuideSpace})
+		if errors.As(err, new(*store.ExistsError)) {
+			return nil // another process was first, and imports it
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := m.BootImport("the guide", files, GuideSpace, nil)
+	return err
 }
 
 // BootImport imports a tree as the first Admin, in the background; the mesh is not ready until it has

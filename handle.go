@@ -12,8 +12,9 @@ import (
 // NodeType is a type of nodes with handlers of the program's own. Make one with [Type], give it to
 // [Options].Types. A node of the type is created like any other; its nodeType is the name.
 type NodeType struct {
-	name string
-	adds []func(k *hub.Kind)
+	name  string
+	adds  []func(k *hub.Kind)
+	wires []hub.WireType // of its messages, which travel between silos
 }
 
 // Type declares a node type.
@@ -48,6 +49,7 @@ func HandleRead[Req, Resp any](t *NodeType, m Message[Req, Resp], f func(ctx con
 }
 
 func handle[Req, Resp any](t *NodeType, m Message[Req, Resp], need access.Permission, f func(context.Context, *This, *Req) (*Resp, error)) {
+	t.wires = append(t.wires, m.t.Wire())
 	t.adds = append(t.adds, func(k *hub.Kind) {
 		hub.Handle(k, m.t, func(ctx context.Context, h *hub.Hub, req *Req) (*Resp, error) {
 			turn, err := nodehub.TurnOf(ctx, h, need)

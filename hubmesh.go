@@ -41,6 +41,9 @@ type Options struct {
 	// Postgres is the URL of a PostgreSQL database that holds the nodes instead of an SQLite file, for any
 	// number of processes. The content files stay in Dir, which the processes then have to share.
 	Postgres string
+	// Cluster makes this process one silo of many on the same database; it needs Postgres. nil: the process
+	// serves every node itself.
+	Cluster *Cluster
 	// Logger gets the mesh's log lines; nil discards them.
 	Logger *slog.Logger
 	// Types are the node types with handlers of their own; see [Type].
@@ -83,6 +86,7 @@ type Mesh struct {
 	bootWork bootWork
 
 	shared     *shared // nil: no other process writes the store
+	silo       *silo   // nil: this process is no silo
 	stopFeed   []func()
 	removeDir  string
 	closeOnce  sync.Once
@@ -108,7 +112,10 @@ func New(o Options) (m *Mesh, err error) {
 			m = nil
 		}
 	}()
-	// The store first: what it refuses is told before there is anything to undo.
+	if err := m.openSilo(o); err != nil {
+		return m, err
+	}
+	// Then the store: what it refuses is told before there is anything else to undo.
 	contentDir, err := m.openStore(o)
 	if err != nil {
 		return m, err
@@ -123,7 +130,15 @@ func New(o Options) (m *Mesh, err error) {
 		return m, err
 	}
 	m.follow()
-	return m, m.load()
+	if err := m.load(); err != nil {
+		return m, err
+	}
+	if m.silo != nil {
+		if err := m.silo.join(m.hubs.Bounds()); err != nil {
+			return m, err
+		}
+	}
+	return m, m.recover()
 }
 
 // openStore opens the store that the options name, and returns the folder of content files.
@@ -174,15 +189,18 @@ func (m *Mesh) openNodes(o Options) (err error) {
 		types[t.name] = t.build
 	}
 	m.service, err = nodehub.New(nodehub.Options{Mesh: m.hubs, Store: m.store, Committer: m.commits, Access: m.access, Limits: m.limits,
-		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate, node.TypeSpace: validateSpace}})
+		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Isolated: m.isolated(), Shared: o.Postgres != "", Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate, node.TypeSpace: validateSpace}})
 	if err != nil {
 		return err
 	}
 	m.nodes = m.service.Client()
 	m.router = route.New(m.hubs, m.store, m.service)
 	m.resolver = route.NewResolver(m.hubs, m.store)
-	m.hubs.SetRouter(m.router)
 	m.mirrors = mirror.New(m.nodes)
+	if m.silo != nil {
+		return m.openRouter(o)
+	}
+	m.hubs.SetRouter(m.router)
 	return nil
 }
 
@@ -231,13 +249,28 @@ func (m *Mesh) load() error {
 	if err := m.loadAccess(ctx); err != nil {
 		return err
 	}
-	if err := m.service.Recover(ctx); err != nil {
-		return err
-	}
 	if err := m.service.LoadCollections(ctx); err != nil {
 		return fmt.Errorf("reading the content collections: %w", err)
 	}
 	m.content.Start(m.store)
+	return nil
+}
+
+// recover settles what an earlier process left half done. A silo that is not alone leaves it be: what runs may
+// run on another one.
+func (m *Mesh) recover() error {
+	if m.silo != nil && !m.silo.alone() {
+		return nil
+	}
+	ctx, cancel := m.hubs.Bounds().Context(message.WithIdentity(m.hubs.Context(), message.SystemIdentity()), budget.Initialise, "recover")
+	defer cancel()
+	// Where other processes use the database and this one does not know of them, a deletion may be under way in one
+	// of them. What was left half done stays closed until it is deleted again.
+	if !m.isShared() || m.silo != nil {
+		if err := m.service.Recover(ctx); err != nil {
+			return err
+		}
+	}
 	return m.work.Recover(ctx, m.activityIdle())
 }
 
@@ -270,14 +303,21 @@ func (m *Mesh) Close(ctx context.Context) error {
 
 func (m *Mesh) close(ctx context.Context) error {
 	var errs []error
+	m.bootWork.stopping()
 	if m.work != nil {
 		m.work.Stop(ctx)
+	}
+	if m.silo != nil {
+		m.silo.leave(ctx)
 	}
 	if m.mirrors != nil {
 		m.mirrors.Close()
 	}
 	if m.hubs != nil {
 		errs = append(errs, m.hubs.Close(ctx))
+	}
+	if m.silo != nil { // after the last answer to another silo
+		errs = append(errs, m.silo.close(ctx))
 	}
 	if m.auth != nil {
 		m.auth.Close()

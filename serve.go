@@ -79,6 +79,9 @@ type readiness struct{ m *Mesh }
 // Waiting names what is not settled.
 func (r readiness) Waiting(ctx context.Context) []string {
 	waiting := r.m.bootWork.Waiting(ctx)
+	if r.m.silo != nil {
+		waiting = append(waiting, r.m.silo.router.Waiting()...)
+	}
 	ctx, cancel := r.m.hubs.Bounds().Context(ctx, budget.StoreRead, "readiness of the store")
 	defer cancel()
 	if r.m.shared != nil && !r.m.shared.feed.Stats().Live {

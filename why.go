@@ -2,12 +2,15 @@ package hubmesh
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/cluster"
 	"github.com/hubmesh/hubmesh/internal/content"
 	"github.com/hubmesh/hubmesh/internal/hub"
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -24,7 +27,46 @@ type why struct {
 	Hub        *whyHub         `json:"hub,omitempty"`
 	Activation string          `json:"activation,omitempty"` // of a hub that is not published: in-flight(ms), none-recorded, unknown
 	Bounds     []whyBound      `json:"bounds"`               // which bound would fire, in the order of their size
+	Cluster    *whyCluster     `json:"cluster,omitempty"`    // of a silo: what it and others have observed
 	Lapses     []content.Lapse `json:"lapses,omitempty"`     // recent content reads of this address that lapsed; for an Admin of the root scope
+}
+
+// whyCluster is what the silos that have to do with an address have observed of it.
+type whyCluster struct {
+	AskedBy   string          `json:"askedBy"` // the silo
+	View      string          `json:"view"`
+	SlotOwner string          `json:"slotOwner,omitempty"`
+	Owner     *cluster.Holder `json:"owner,omitempty"` // who serves it by the directory, or says so itself; absent: nobody
+	// OwnerReport is the hub as its own silo sees it.
+	OwnerReport json.RawMessage `json:"ownerReport,omitempty"`
+	Answered    []string        `json:"answered"` // the silos that were asked and answered
+	Missing     []string        `json:"missing"`  // those that did not, each with the reason
+	// Observations are what each of them has seen, the last refusals and repairs included.
+	Observations []cluster.Observation `json:"observations"`
+}
+
+// whyOf sums up what silos have observed.
+func whyOf(x cluster.Explanation) *whyCluster {
+	w := &whyCluster{AskedBy: x.AskedBy, View: x.View, SlotOwner: x.SlotOwner, Answered: []string{}, Missing: []string{}, Observations: x.Observations}
+	for _, o := range x.Observations {
+		if o.Missing != "" {
+			w.Missing = append(w.Missing, o.Silo+": "+o.Missing)
+			continue
+		}
+		if !slices.Contains(w.Answered, o.Silo) {
+			w.Answered = append(w.Answered, o.Silo)
+		}
+		if o.Slot != nil && o.Slot.Entry != nil && o.Role == "slot-owner" {
+			w.Owner = o.Slot.Entry
+		}
+		if o.Serving {
+			w.OwnerReport = o.Hub
+			if w.Owner == nil && o.Claim != nil {
+				w.Owner = &cluster.Holder{Silo: o.Silo, Epoch: o.Epoch, Registration: o.Claim.Reg}
+			}
+		}
+	}
+	return w
 }
 
 type whyHub struct {
@@ -91,6 +133,17 @@ func (a inspectAPI) Why(ctx context.Context, address string) (any, error) {
 			return nil, err
 		}
 	}
+	if m.silo != nil {
+		x, err := m.silo.router.Explain(ctx, string(path))
+		if err != nil {
+			return nil, err
+		}
+		w.Cluster = whyOf(x)
+		var owner struct{ Clause string }
+		if !probe.Found && json.Unmarshal(w.Cluster.OwnerReport, &owner) == nil && owner.Clause != "" {
+			w.Clause, w.Activation = owner.Clause, ""
+		}
+	}
 	for _, b := range []budget.Bound{budget.StoreRead, budget.Read, budget.Commit, budget.Defer, budget.Activate, budget.Request, budget.Initialise} {
 		w.Bounds = append(w.Bounds, whyBound{b.String(), m.hubs.Bounds().Own(b).Milliseconds(), b.Doc()})
 	}
@@ -138,5 +191,11 @@ func (m *Mesh) metrics() *prometheus.Registry {
 	count("handler_panics_total", "Panics of handlers.", nil, func(s hub.Stats) int64 { return s.Panics })
 	count("slow_turns_total", "Turns of more than 500 ms.", nil, func(s hub.Stats) int64 { return s.SlowTurns })
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hubmesh_watches", Help: "Watches of nodes that are open."}, func() float64 { return float64(m.mirrors.Counts().Nodes) }))
+	if m.shared != nil {
+		r.MustRegister(m.feedMetrics())
+	}
+	if m.silo != nil {
+		r.MustRegister(m.siloMetrics())
+	}
 	return r
 }

@@ -109,6 +109,12 @@ func (c *Client) Why(ctx context.Context, address string) (json.RawMessage, erro
 	return fetch[json.RawMessage](ctx, c, get("/api/why/"+escape(address)))
 }
 
+// ClusterStatus returns what every silo of the cluster says of itself, as JSON; one that did not answer is
+// named with the reason.
+func (c *Client) ClusterStatus(ctx context.Context) (json.RawMessage, error) {
+	return fetch[json.RawMessage](ctx, c, get("/api/cluster"))
+}
+
 // Lapses returns the recent reads without an answer, newest first, as JSON.
 func (c *Client) Lapses(ctx context.Context) (json.RawMessage, error) {
 	return fetch[json.RawMessage](ctx, c, get("/api/lapses"))

@@ -29,6 +29,7 @@ type root struct {
 	Watch    watchCmd    `cmd:"" help:"Print a node and then each change of it, a line each, until interrupted."`
 	Versions versionsCmd `cmd:"" help:"Print the history of a node, newest first."`
 	Why      whyCmd      `cmd:"" help:"Print what the server knows about the hub at an address."`
+	Cluster  clusterCmd  `cmd:"" help:"Print what the silos of a cluster say of themselves."`
 	Token    tokenCmd    `cmd:"" help:"Make, list and revoke API tokens."`
 	Bench    benchCmd    `cmd:"" help:"Make data to measure with."`
 	Version  versionCmd  `cmd:"" help:"Print the version of this program."`

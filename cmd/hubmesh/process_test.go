@@ -509,6 +509,7 @@ func TestAStartThatCannotSucceedMakesNothingAndSaysOneThing(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	silo := []string{"--postgres", "postgres://127.0.0.1:1/none", "--cluster-listen", "127.0.0.1:0", "--cluster-secret-file", file}
 	for _, c := range []struct {
 		name string
 		code int
@@ -524,6 +525,14 @@ func TestAStartThatCannotSucceedMakesNothingAndSaysOneThing(t *testing.T) {
 		{"no name to import", exitUsage, "the name is empty", []string{"--import", ""}},
 		{"no content", exitUsage, "no such folder", []string{"--content", "/nonexistent-folder"}},
 		{"no name for the data", exitUsage, "the name is empty", []string{"--data", ""}},
+		{"a silo without a database", exitUsage, "needs --postgres", silo[2:]},
+		{"a silo without a secret", exitUsage, "needs --cluster-secret-file", silo[:4]},
+		{"no file of a secret", exitUsage, "make one with", append(silo[:4:4], "--cluster-secret-file", "/nonexistent-file")},
+		{"a short secret", exitUsage, "holds 0 bytes", append(silo[:4:4], "--cluster-secret-file", file)},
+		{"a silo's address without a port", exitUsage, "--cluster-listen 'here': want HOST:PORT", append(silo[:2:2], "--cluster-listen", "here", "--cluster-secret-file", file)},
+		{"a silo that nobody can dial", exitUsage, "pass --advertise HOST:PORT", append(silo[:2:2], "--cluster-listen", "0.0.0.0:7946", "--cluster-secret-file", file)},
+		{"an advertised address of nobody", exitUsage, "names no host", append(silo, "--advertise", "0.0.0.0:7946")},
+		{"a flag of silos alone", exitUsage, "pass --cluster-listen", []string{"--name", "a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			data := filepath.Join(t.TempDir(), "data")

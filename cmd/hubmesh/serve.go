@@ -23,9 +23,10 @@ import (
 const testingEnv = "HUBMESH_TESTING"
 
 type serveCmd struct {
-	Data           folder   `help:"Data folder: the database and the content files." default:"./hubmesh-data"`
-	Postgres       string   `help:"URL of a PostgreSQL database that holds the nodes instead of the data folder, for any number of servers: postgres://user:password@host/database. The content files stay in the data folder, which the servers then share." placeholder:"URL" env:"HUBMESH_POSTGRES"`
-	Listen         string   `help:"Address to listen on." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	Data           folder `help:"Data folder: the database and the content files." default:"./hubmesh-data"`
+	Postgres       string `help:"URL of a PostgreSQL database that holds the nodes instead of the data folder, for any number of servers: postgres://user:password@host/database. The content files stay in the data folder, which the servers then share." placeholder:"URL" env:"HUBMESH_POSTGRES"`
+	Listen         string `help:"Address to listen on." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	cluster        `embed:""`
 	AdminTokenFile folder   `help:"File for the Admin token, written at the first start with mode 0600. Default: admin-token in the data folder." placeholder:"FILE"`
 	Import         []folder `help:"Import a folder of node files at this start; may repeat." placeholder:"DIR" sep:"none"`
 	Content        folder   `help:"Folder of content files that goes with --import." placeholder:"DIR"`
@@ -65,6 +66,9 @@ func (c *serveCmd) Validate() error {
 	if c.Postgres != "" && c.Memory {
 		return errors.New("--postgres and --memory exclude each other")
 	}
+	if err := c.cluster.check(c.Postgres); err != nil {
+		return err
+	}
 	if c.Content != "" {
 		if err := c.Content.check(); err != nil {
 			return fmt.Errorf("--content: %w", err)
@@ -85,12 +89,16 @@ func (c *serveCmd) Run(ctx context.Context, s std) error {
 		return usage(err)
 	}
 	log := slog.New(slog.NewJSONHandler(s.err, &slog.HandlerOptions{Level: &level}))
+	silo, err := c.cluster.options()
+	if err != nil {
+		return err
+	}
 	// The port first: a process that can not listen must not open the data.
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return listenError(c.Listen, err)
 	}
-	o := hubmesh.Options{Dir: string(c.Data), Postgres: c.Postgres, Logger: log, NodeBytes: c.NodeBytes, Depth: c.JSONDepth, BodyBytes: c.BodyBytes, History: c.History, StartDelay: delay}
+	o := hubmesh.Options{Dir: string(c.Data), Postgres: c.Postgres, Logger: log, NodeBytes: c.NodeBytes, Depth: c.JSONDepth, BodyBytes: c.BodyBytes, History: c.History, StartDelay: delay, Cluster: silo}
 	if c.Memory {
 		o.Dir = ""
 	}
@@ -108,10 +116,6 @@ func (c *serveCmd) Run(ctx context.Context, s std) error {
 }
 
 func (c *serveCmd) serve(ctx context.Context, s std, m *hubmesh.Mesh, l net.Listener, log *slog.Logger) error {
-	empty, err := m.IsEmpty(ctx)
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
 	file := string(c.AdminTokenFile)
 	if file == "" {
 		file = filepath.Join(string(c.Data), "admin-token")
@@ -126,10 +130,8 @@ func (c *serveCmd) serve(ctx context.Context, s std, m *hubmesh.Mesh, l net.List
 	if c.PublicRead {
 		m.PublicRead()
 	}
-	if empty {
-		if _, err := m.BootImport("the guide", docs.Files(), hubmesh.GuideSpace, nil); err != nil {
-			log.Warn("the guide was not imported", "error", err)
-		}
+	if err := m.BootGuide(ctx, docs.Files()); err != nil {
+		log.Warn("the guide was not imported", "error", err)
 	}
 	for _, dir := range c.Import {
 		if _, err := m.BootImportFolder(string(dir), c.Into, string(c.Content)); err != nil {

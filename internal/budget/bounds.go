@@ -30,6 +30,8 @@ const (
 	Handshake
 	SiloDial
 	SiloWrite
+	ClusterJoin
+	ClusterLeave
 	Flush
 	HTTPHeader
 	HTTPShutdown
@@ -66,6 +68,8 @@ var bounds = [count]row{
 	Handshake:     {name: "handshake", own: 5 * time.Second, doc: "opening a connection"},
 	SiloDial:      {name: "silo-dial", own: 2 * time.Second, doc: "opening a connection to a silo, handshake included"},
 	SiloWrite:     {name: "silo-write", own: 5 * time.Second, doc: "one write to a silo that does not read"},
+	ClusterJoin:   {name: "cluster-join", own: 30 * time.Second, work: true, doc: "a start that waits to stand in the membership"},
+	ClusterLeave:  {name: "cluster-leave", own: 10 * time.Second, work: true, doc: "handing a leaving silo's node hubs over"},
 	Flush:         {name: "flush", own: 10 * time.Second, doc: "one write to a live stream's client"},
 	HTTPHeader:    {name: "http-header", own: 10 * time.Second, doc: "reading a request's header"},
 	HTTPShutdown:  {name: "http-shutdown", own: 10 * time.Second, doc: "letting running requests end at shutdown"},
@@ -76,6 +80,7 @@ var nested = [][2]Bound{
 	{Read, Request}, {Defer, Request}, {TokenCheck, Read}, {StoreRead, TokenCheck}, {StoreRead, Read},
 	{StoreRead, Activate}, {StoreRead, Resolve}, {Activate, Initialise}, {Commit, Request}, {Commit, Delete}, {Delete, Request},
 	{Quiesce, HostedDispose}, {HostedDispose, Watchdog}, {Watchdog, Teardown}, {Handshake, Read}, {SiloDial, Handshake}, {SiloWrite, Read}, {HTTPShutdown, Teardown},
+	{SiloDial, ClusterJoin}, {Watchdog, ClusterLeave}, {ClusterLeave, Teardown},
 }
 
 // known lists the pairs that stand the other way on purpose (edge.md C-7): shared work longer than one

@@ -71,9 +71,12 @@ type Core struct {
 
 // Counts are sums since the start.
 type Counts struct {
-	Views, ViewsFetched, ViewsPushed int64
-	Resolutions, FromCache           int64
-	AskedEverybody                   int64 // resolutions whose slot owner could not say
+	Views          int64 `json:"views"`
+	ViewsFetched   int64 `json:"viewsFetched"`
+	ViewsPushed    int64 `json:"viewsPushed"`
+	Resolutions    int64 `json:"resolutions"`
+	FromCache      int64 `json:"fromCache"`
+	AskedEverybody int64 `json:"askedEverybody"` // resolutions whose slot owner could not say
 }
 
 // New returns a core that is in no view.

@@ -27,6 +27,8 @@ type Observation struct {
 	Serving bool         `json:"serving,omitempty"` // it serves the address
 	// Hub is the hub as its own process sees it, as JSON; absent where there is none.
 	Hub json.RawMessage `json:"hub,omitempty"`
+	// Recent are the last refusals and repairs of the address that the silo has seen, as JSON.
+	Recent json.RawMessage `json:"recent,omitempty"`
 }
 
 // SlotView is the slot of an address as its owner sees it.
@@ -59,6 +61,11 @@ type Explanation struct {
 // Describer tells of a hub of its process as JSON, or nil where there is none. It is called on the turn.
 type Describer interface {
 	Describe(addr string) json.RawMessage
+}
+
+// Historian tells of what has happened to an address as JSON, or nil where nothing has. It is called on the turn.
+type Historian interface {
+	History(addr string) json.RawMessage
 }
 
 // explainBound is how long a silo is waited for.
@@ -125,6 +132,9 @@ func (s *Silo) askFor(addr string, m membership.Member, role string, done func(O
 
 // explainTo answers another silo, or this one.
 func (s *Silo) explainTo(addr string) wire.Answer {
+	if addr == "" {
+		return wire.Explained{Observation: string(s.report())}
+	}
 	b, err := json.Marshal(s.observe(addr, ""))
 	if err != nil {
 		b = []byte(`{"missing":"its observation can not be written"}`)
@@ -159,6 +169,9 @@ func (s *Silo) observe(addr, role string) Observation {
 	}
 	if d, ok := s.parts.Host.(Describer); ok {
 		o.Hub = d.Describe(addr)
+	}
+	if h, ok := s.parts.Host.(Historian); ok {
+		o.Recent = h.History(addr)
 	}
 	return o
 }

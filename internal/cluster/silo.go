@@ -44,6 +44,8 @@ type Parts struct {
 	Config  Config
 	Pace    membership.Pace
 	Timing  membership.Timing
+	// Waiting hears why an attempt to join came to nothing: see [membership.Events]. nil: nobody does.
+	Waiting func(error)
 }
 
 var _ transport.Handler = (*Silo)(nil)
@@ -70,8 +72,11 @@ func NewSilo(p Parts) *Silo {
 	s.Member = membership.NewSilo(p.Clock, p.Table, s, p.Rand, p.Timing, p.Me, membership.Events{
 		Heard:  s.hear,
 		Chosen: func(e membership.Epoch) { s.net.SetEpoch(uint64(e)) },
-		Joined: s.Joined,
-		Viewed: s.Apply,
+		Joined: func(self membership.Epoch, v *membership.View) {
+			s.hear() // the table has just answered
+			s.Joined(self, v)
+		},
+		Viewed: s.Apply, Waiting: p.Waiting,
 	})
 	return s
 }

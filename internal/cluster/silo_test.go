@@ -151,6 +151,22 @@ func TestASilosConnectionsCarryItsEpochBeforeItShakesHandsAndJoins(t *testing.T)
 	}
 }
 
+// decision 1: a silo that has heard no peer and no database for 2 s is isolated, and one that has just joined has
+func TestASiloThatWasLongInJoiningIsNotIsolatedWhenItIsIn(t *testing.T) {
+	w := started(t)
+	w.clock.Run(3 * membership.DefaultPace().Permit) // nobody answers
+	if !w.silo.Isolated() {
+		t.Fatal("the control: it has heard nobody, and is not isolated")
+	}
+	for len(w.calls) > 1 { // handshakes of attempts that are over
+		w.calls = w.calls[1:]
+	}
+	w.up(t)
+	if w.silo.Isolated() {
+		t.Error("it has just joined, and answers nothing")
+	}
+}
+
 // C21
 func TestAChangeOfTheMembershipIsTakenAfterItsNotificationHasReturned(t *testing.T) {
 	w := started(t)

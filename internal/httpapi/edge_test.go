@@ -118,6 +118,7 @@ func TestOperationIsForAnAdminOfTheRootScope(t *testing.T) {
 		{"listing tokens", "GET", "/api/tokens", bob, "", 403, nil},
 		{"revoking tokens", "DELETE", "/api/tokens/0123", bob, "", 403, nil},
 		{"reading lapses", "GET", "/api/lapses", bob, "", 403, nil},
+		{"reading the cluster's status", "GET", "/api/cluster", bob, "", 403, nil},
 	})
 	if len(m.calls) > 0 {
 		t.Fatalf("the mesh was asked: %q", m.calls)
@@ -128,6 +129,7 @@ func TestOperationIsForAnAdminOfTheRootScope(t *testing.T) {
 		{"an Admin makes tokens", "POST", "/api/tokens", root, `{"subject":"bob","name":"n"}`, 200, []string{`"token":"hm_secret"`, `"id":"0123"`, "Cache-Control: no-store"}},
 		{"an Admin revokes tokens", "DELETE", "/api/tokens/0123", root, "", 204, nil},
 		{"an Admin reads lapses", "GET", "/api/lapses", root, "", 200, nil},
+		{"an Admin reads the cluster's status", "GET", "/api/cluster", root, "", 200, []string{`"askedBy":"a"`}},
 		{"why", "GET", "/api/why/mesh/1", bob, "", 200, []string{`"address":"mesh/1"`}},
 		{"why of nothing", "GET", "/api/why/", bob, "", 400, nil},
 	})

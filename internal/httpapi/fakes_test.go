@@ -342,6 +342,10 @@ func (m *mesh) Why(ctx context.Context, address string) (any, error) {
 
 func (m *mesh) Lapses(ctx context.Context) (any, error) { return []string{}, m.call(ctx, "lapses") }
 
+func (m *mesh) Cluster(ctx context.Context) (any, error) {
+	return map[string]any{"cluster": true, "askedBy": "a", "answered": 1, "missing": []string{}, "silos": []string{}}, m.call(ctx, "cluster")
+}
+
 func (m *mesh) IsAdmin(ctx context.Context) (bool, error) {
 	return message.IdentityFrom(ctx).Subject == "root", nil
 }

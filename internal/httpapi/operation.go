@@ -38,6 +38,14 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, known)
 }
 
+func (s *Server) cluster(w http.ResponseWriter, r *http.Request) error {
+	status, err := s.Inspector.Cluster(r.Context())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, status)
+}
+
 func (s *Server) lapses(w http.ResponseWriter, r *http.Request) error {
 	recent, err := s.Inspector.Lapses(r.Context())
 	if err != nil {

@@ -66,6 +66,11 @@ func schemas() object {
 		"TokenList": shape([]string{"tokens"}, object{"tokens": list(shape([]string{"id", "subject", "createdAt"}, object{
 			"id": text, "subject": text, "name": text, "createdAt": when, "lastUsed": when, "revoked": truth,
 		}))}),
+		"Cluster": shape([]string{"cluster", "askedBy", "answered", "missing", "silos"}, object{
+			"cluster": truth, "askedBy": text, "observedAt": when, "answered": whole, "missing": list(text), "totals": object{"type": "object"},
+			"silos":   list(shape([]string{"silo", "epoch"}, object{"silo": text, "epoch": text, "tookMs": whole, "missing": text, "status": object{"type": "object"}})),
+			"process": object{"type": "object"},
+		}),
 		"Alive": shape([]string{"alive"}, object{"alive": truth}),
 		"Ready": shape([]string{"ready", "waiting"}, object{"ready": truth, "waiting": list(text)}),
 		"Problem": shape([]string{"type", "title", "status", "detail", "code", "retry"}, object{

@@ -144,10 +144,12 @@ type Importer interface {
 	Import(ctx context.Context, r ImportRequest) (activity node.Path, err error)
 }
 
-// Inspector tells what this process knows. The results are marshalled as they are.
+// Inspector tells what this process, and the silos that it asks, have observed. The results are marshalled as they are.
 type Inspector interface {
 	Why(ctx context.Context, address string) (any, error)
 	Lapses(ctx context.Context) (any, error)
+	// Cluster asks every silo; a process that is none tells of itself.
+	Cluster(ctx context.Context) (any, error)
 }
 
 // Rights tells what the caller holds beyond one node.

@@ -56,6 +56,10 @@ func later[Req, Resp any](s *Service, k *hub.Kind, t *hub.Type[Req, Resp], w bud
 // create writes one new node (data.md §1.4).
 func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, error) {
 	n := r.Node
+	below := s.ground()
+	if err := below.note(ctx, n.Path); err != nil {
+		return nil, err
+	}
 	if err := s.prepare(ctx, &n, false); err != nil {
 		return nil, err
 	}
@@ -80,6 +84,9 @@ func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, err
 		}
 		if err != nil {
 			return nil, s.twin(ctx, n.Path, err)
+		}
+		if root, gone := below.gone(ctx, got.Path); gone {
+			return nil, s.takeBack(ctx, got, root)
 		}
 		s.grantCreator(ctx, got)
 		return &NodeReply{Node: got, Created: true}, nil
@@ -217,9 +224,13 @@ func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*Create
 	var at []int
 	var leaves []func()
 	defer func() { each(leaves) }()
+	below := s.ground()
 	for i, n := range r.Nodes {
 		out[i].Path = n.Path
-		err := s.prepareMany(ctx, &n, seen)
+		err := below.note(ctx, n.Path)
+		if err == nil {
+			err = s.prepareMany(ctx, &n, seen)
+		}
 		if err == nil {
 			n.Version, err = s.lastVersion(ctx, n.Path)
 			n.Version++
@@ -243,6 +254,9 @@ func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*Create
 	}
 	for j, res := range results {
 		out[at[j]].Err, out[at[j]].Version = s.twin(ctx, out[at[j]].Path, res.Err), res.Node.Version
+		if root, gone := below.gone(ctx, out[at[j]].Path); gone && res.Err == nil {
+			out[at[j]].Err = s.takeBack(ctx, res.Node, root)
+		}
 	}
 	return &CreateManyReply{Outcomes: out}, nil
 }

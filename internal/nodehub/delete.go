@@ -192,7 +192,15 @@ func (s *Service) deleteTree(ctx context.Context, r *DeleteRequest, root node.No
 		}
 		return nil, &PartialDeleteError{Path: r.Path, Deleted: deleted, Failed: r.Path, Err: err}
 	}
-	return &DeleteReply{Deleted: deleted + 1, Version: version}, nil
+	deleted++
+	if r.Recursive && r.Path.Depth() > 1 { // a partition takes no writes while it is deleted
+		late, err := s.stragglers(ctx, r.Path)
+		deleted += late
+		if err != nil {
+			return nil, &PartialDeleteError{Path: r.Path, Deleted: deleted, Failed: r.Path, Err: err}
+		}
+	}
+	return &DeleteReply{Deleted: deleted, Version: version}, nil
 }
 
 // plan lists what goes before the root, deepest first. Without recursion that is the root's own
@@ -214,8 +222,12 @@ func (s *Service) plan(ctx context.Context, r *DeleteRequest) ([]node.Path, erro
 			return nil, &RuleError{Path: r.Path, Reason: fmt.Sprintf("more than %d nodes; delete its subtrees first", deleteMost)}
 		}
 	}
+	return deepestFirst(plan), nil
+}
+
+func deepestFirst(plan []node.Path) []node.Path {
 	slices.SortStableFunc(plan, func(a, b node.Path) int { return b.Depth() - a.Depth() })
-	return plan, nil
+	return plan
 }
 
 // belongsTo tells whether p, which is below root, is part of what root is, and no child of it: a satellite

@@ -50,6 +50,8 @@ type Options struct {
 	// Isolated, when set, tells whether this process must not answer from what it holds, because others
 	// may serve in its place.
 	Isolated func() bool
+	// Shared says that other processes write the same store.
+	Shared bool
 	// Validators check writes of a node type beyond its schema, by type.
 	Validators map[string]Validator
 	// Types are registered node types: kinds whose handlers are added to those of every node.
@@ -76,6 +78,7 @@ type Service struct {
 	delay     func(path node.Path) time.Duration
 	check     map[string]Validator
 	isolated  func() bool
+	shared    bool
 
 	kind  *hub.Kind            // of nodes whose type has no handlers of its own
 	kinds map[string]*hub.Kind // by node type
@@ -101,7 +104,7 @@ func New(o Options) (*Service, error) {
 		o.Logger = o.Mesh.Logger()
 	}
 	s := &Service{
-		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated,
+		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated, shared: o.Shared,
 		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store, o.Logger), queries: newFairPlaces(max(2, runtime.GOMAXPROCS(0)), "queries wait for their turn"), content: newCollections(), kinds: map[string]*hub.Kind{},
 	}
 	s.kind = s.newKind("node", o.Idle)

@@ -103,13 +103,16 @@ func (s *Service) reload(ctx context.Context, h *hub.Hub) (node.Node, error) {
 func (s *Service) takeChange(_ context.Context, h *hub.Hub, m *changed) (*hub.None, error) {
 	st := h.State().(*state)
 	c := m.change
-	if c.Version <= st.node.Version && !st.stale {
+	if c.Version <= st.node.Version {
 		return nil, nil // an echo, or older than what is held
 	}
 	if c.Kind == store.Deleted {
 		st.gone = true
 		h.Dispose()
 		return nil, nil
+	}
+	if st.stale {
+		return nil, nil // the row is read before its next use; this change may be older than that
 	}
 	st.set(s.cache, c.Node)
 	return nil, nil

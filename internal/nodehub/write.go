@@ -75,7 +75,9 @@ func (s *Service) update(ctx context.Context, h *hub.Hub, cond Condition, change
 		}
 		next.Version = cur.Version + 1
 		next.ModifiedAt, next.ModifiedBy = s.stamp(), author(ctx)
-		got, err := s.commit(ctx, store.Write{Op: store.OpUpdate, Node: next, Expected: cur.Version, Origin: originHub})
+		lasting, done := s.lasting(ctx)
+		got, err := s.commit(lasting, store.Write{Op: store.OpUpdate, Node: next, Expected: cur.Version, Origin: originHub})
+		done()
 		var conflict *store.ConflictError
 		var missing *store.NotFoundError
 		switch {
@@ -118,6 +120,30 @@ func (s *Service) commit(ctx context.Context, w store.Write) (node.Node, error) 
 		err = res.Err
 	}
 	return res.Node, waited(err)
+}
+
+// lasting is ctx for the commit of a turn. A commit that is under way when ctx is cancelled, since the hub is
+// disposed or its caller has left, is waited for a little longer: who hands a node over says how its last write
+// ended. A deadline is kept.
+func (s *Service) lasting(ctx context.Context) (context.Context, func()) {
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	over := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) && errors.Is(context.Cause(ctx), context.Canceled) {
+			t := time.NewTimer(s.mesh.Bounds().Own(budget.Quiesce))
+			defer t.Stop()
+			select {
+			case <-t.C:
+			case <-over:
+			}
+		}
+		cancel(context.Cause(ctx))
+	})
+	return longer, func() {
+		stop()
+		close(over)
+		cancel(context.Canceled)
+	}
 }
 
 // waited turns the end of a caller's wait into what it means: the write may still be made.

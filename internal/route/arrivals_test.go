@@ -7,6 +7,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
 	"github.com/hubmesh/hubmesh/internal/cluster/transport"
 	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/message"
 )
 
 // decision 2: exactly one outcome for every request
@@ -30,5 +31,39 @@ func TestARequestForAPathThatCanBeNoNodesIsAnsweredOnceAndLeavesNothingPending(t
 	}
 	if answers != 1 || pending != 0 {
 		t.Errorf("%d answers, %d pending", answers, pending)
+	}
+}
+
+// protocol.md §6; decision 6: what met a silo on its way down was not executed, and is sent again elsewhere
+func TestARequestThatMetAProcessOnItsWayDownLooksAgainUnlessItHadBegun(t *testing.T) {
+	m, err := hub.New(hub.Options{ID: "1", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	c := NewCluster(ClusterOptions{Mesh: m, Nodes: New(m, nil, nil), Codec: codec(t), Me: membership.Member{Name: "a"}})
+	for name, test := range map[string]struct {
+		by      string
+		started bool
+		again   bool
+	}{
+		"the process, before its turn": {by: "mesh/1", again: true},
+		"its hub, before its turn":     {by: "acme/x", again: true},
+		"in its turn":                  {by: "mesh/1", started: true},
+		"another hub":                  {by: "acme/y"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said []byte
+			a := &arrival{c: c, key: "acme/x", node: true, reply: func(b []byte) { said = b }}
+			a.d = m.Receive(&a.visitor, hub.Foreign{Type: hub.Ping.Wire(), Message: &hub.PingRequest{}, To: at("acme/x")})
+			a.Answer(nil, &message.Failure{Type: message.ShuttingDown, Reason: message.ReasonStopping, AnsweredBy: test.by}, test.started)
+			if again := len(said) == 1 && said[0] == refusedGoing; again != test.again {
+				t.Errorf("it said %v", said)
+			}
+		})
 	}
 }

@@ -37,6 +37,11 @@ type ClusterOptions struct {
 	// handed to what carries it there, instead of being refused. Empty by default; a type is never
 	// inferred from an answer (C26).
 	ClientHosted map[string]func(*hub.Delivery)
+	// Waiting hears why an attempt to join came to nothing, on the turn; see [membership.Events]. nil: nobody.
+	Waiting func(error)
+	// Process adds to this silo's report what is not the cluster's. It is called on the turn and must not
+	// block. nil: nothing.
+	Process func() any
 	// Watch hears of each claim as it leaves and ends, on the turn: for measurements. nil: nobody does.
 	Watch claim.Observer
 }
@@ -73,8 +78,14 @@ type Cluster struct {
 
 	clientHosted map[string]func(*hub.Delivery)
 
+	process  func() any
+	joined   chan struct{} // closed by the first view in which this silo stands
+	joinOnce sync.Once
+	settled  atomic.Bool // the first claims have landed in the membership that counts
+
 	unawaited time.Duration // how long a message that nobody awaits looks for its target
 	refusals  refusalLog
+	past      history
 	count     counts
 }
 
@@ -84,6 +95,7 @@ var (
 	_ hub.Watcher        = (*Cluster)(nil)
 	_ cluster.Host       = (*Cluster)(nil)
 	_ cluster.Deliveries = (*Cluster)(nil)
+	_ cluster.Reporter   = (*Cluster)(nil)
 	_ claim.Observer     = (*Cluster)(nil)
 	_ transport.Handler  = (*cluster.Silo)(nil)
 )
@@ -93,9 +105,10 @@ func NewCluster(o ClusterOptions) *Cluster {
 	m := o.Mesh
 	c := &Cluster{mesh: m, nodes: o.Nodes, codec: o.Codec, log: m.Logger(), name: o.Me.Name, turn: turn.New(), sender: rand.Uint64(),
 		watch: o.Watch, lanes: newLanes(), handles: map[string]*claim.Handle{}, parked: map[string][]*arrival{}, timers: map[*time.Timer]struct{}{},
-		unawaited: m.Bounds().Own(budget.Resolve), clientHosted: o.ClientHosted}
+		unawaited: m.Bounds().Own(budget.Resolve), clientHosted: o.ClientHosted,
+		process: o.Process, joined: make(chan struct{})}
 	c.silo = cluster.NewSilo(cluster.Parts{Clock: c.turn, Do: c.turn.Do, Table: o.Table, Host: c, Watch: c, Deliver: c,
-		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: c.log, Me: o.Me, Config: o.Config, Pace: o.Pace, Timing: o.Timing})
+		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: c.log, Me: o.Me, Config: o.Config, Pace: o.Pace, Timing: o.Timing, Waiting: o.Waiting})
 	c.reads.types, c.reads.addresses = o.Codec.types, m.Addresses()
 	o.Nodes.ended = c.ended
 	return c

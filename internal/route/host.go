@@ -85,6 +85,7 @@ func (c *Cluster) Granted(addr string, _ uint64) {
 
 // StepAside implements claim.Host.
 func (c *Cluster) StepAside(addr string, _ uint64) {
+	c.note(addr, "stepped aside", "held elsewhere", "")
 	c.log.Info("A node hub steps aside: another silo holds its address", "address", addr, "silo", c.name)
 	if h := c.mesh.Find(addr); h != nil {
 		h.Dispose()
@@ -103,6 +104,7 @@ func (c *Cluster) Stopping(addr string) bool {
 // Evicted implements cluster.Host.
 func (c *Cluster) Evicted() {
 	c.self.Store(0)
+	c.settled.Store(false)
 	c.log.Warn("This silo was put out of the cluster; it stops its node hubs and joins anew", "silo", c.name)
 	c.mesh.Each(func(h *hub.Hub) {
 		if !IsProcessAddress(h.Address().Type()) {
@@ -115,6 +117,9 @@ func (c *Cluster) Evicted() {
 func (c *Cluster) Applied(v *membership.View) {
 	c.view.Store(v)
 	c.self.Store(uint64(c.silo.Self()))
+	if c.silo.Self() != 0 {
+		c.joinOnce.Do(func() { close(c.joined) })
+	}
 	c.log.Info("A view of the cluster counts", "silo", c.name, "epoch", c.silo.Self().String(), "view", v.String())
 }
 
@@ -141,7 +146,7 @@ func (c *Cluster) Describe(addr string) json.RawMessage {
 	switch s := p.Snapshot; {
 	case p.Found:
 		d = description{Kind: s.Kind, RunLevel: s.Level.String(), Gates: s.Gates, Queue: s.Queue, Deferred: s.Deferred, Executing: s.Executing,
-			ForMS: s.Since.Milliseconds(), Pending: len(s.Pending), Handled: s.Version, Clause: p.Clause()}
+			ForMS: s.Since.Milliseconds(), Pending: len(s.Pending), Handled: s.Version, Clause: p.Discreet().Clause()}
 	default:
 		since, starts := c.nodes.InFlight(addr)
 		if !starts {
@@ -202,6 +207,7 @@ func (c *Cluster) NotLanding(addr string, reg uint64, owner membership.Member, w
 // Lost implements claim.Observer.
 func (c *Cluster) Lost(addr string, reg uint64, owner membership.Member) {
 	c.count.madeAgain.Add(1)
+	c.note(addr, "claim made again", "lost", owner.Name)
 	c.log.Warn(fmt.Sprintf("Pod-hub claim for %s was lost and is being made again", addr),
 		"address", addr, "registration", reg, "silo", c.name, "slot_owner", owner.Name)
 }

@@ -112,6 +112,7 @@ func (c *Cluster) refuse(d *hub.Delivery, r cluster.Refusal) {
 	addr := d.Target().Path()
 	suppressed, loud := c.refusals.note(addr, time.Duration(c.mesh.Clock().Now()))
 	c.count.refused(r.Reason)
+	c.note(addr, "refused", r.Reason.String(), r.By)
 	line := c.log.Debug
 	if loud {
 		line = c.log.Warn

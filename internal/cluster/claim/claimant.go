@@ -147,14 +147,44 @@ func (c *Claimant) Landed() int {
 	return n
 }
 
+// Counts are the registrations by state.
+type Counts struct {
+	Processes       int `json:"processes"`       // process hubs
+	ProcessesLanded int `json:"processesLanded"` // of these, acknowledged by the present owner of their slot
+	Claiming        int `json:"claiming"`        // node hubs whose grant is under way
+	Granted         int `json:"granted"`         // node hubs that are served here
+	GrantedLanded   int `json:"grantedLanded"`   // of these, acknowledged by the present owner of their slot
+}
+
+// Counts counts the registrations.
+func (c *Claimant) Counts() (n Counts) {
+	for _, r := range c.regs {
+		landed := 0
+		if m, ok := c.table.Owner(int(r.slot)); ok && r.landed == m.Epoch {
+			landed = 1
+		}
+		switch r.state {
+		case process:
+			n.Processes++
+			n.ProcessesLanded += landed
+		case claiming:
+			n.Claiming++
+		case granted:
+			n.Granted++
+			n.GrantedLanded += landed
+		}
+	}
+	return n
+}
+
 // State describes one registration, for diagnosis.
 type State struct {
-	Reg    uint64
-	Node   bool
-	Phase  string // "process", "claiming", "granted"
-	Round  uint32
-	Landed membership.Epoch
-	Tries  int // failed attempts since it last landed
+	Reg    uint64           `json:"registration"`
+	Node   bool             `json:"node"`
+	Phase  string           `json:"phase"` // "process", "claiming", "granted"
+	Round  uint32           `json:"round"`
+	Landed membership.Epoch `json:"landed,string"`
+	Tries  int              `json:"tries"` // failed attempts since it last landed
 }
 
 // State returns the registration of an address.

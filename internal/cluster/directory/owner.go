@@ -39,12 +39,22 @@ type slot struct {
 
 // Counts are sums since the start.
 type Counts struct {
-	Installed, Removed, Refuted, Held, Ended      int64 // what became of claims and entries
-	Lookups, Hits, Negatives, Unknowns            int64
-	Located, Restored                             int64 // lookups that had to ask the members; entries that this brought back
-	Pruned                                        int64 // entries that a silo which had named all did not name
-	Unsure                                        int64 // grants while a member was missing
-	SettledByAnswers, SettledByHandOver, Verified int64
+	Installed         int64 `json:"installed"` // what became of claims and entries
+	Removed           int64 `json:"removed"`
+	Refuted           int64 `json:"refuted"`
+	Held              int64 `json:"held"`
+	Ended             int64 `json:"ended"`
+	Lookups           int64 `json:"lookups"`
+	Hits              int64 `json:"hits"`
+	Negatives         int64 `json:"negatives"`
+	Unknowns          int64 `json:"unknowns"`
+	Located           int64 `json:"located"`  // lookups that had to ask the members
+	Restored          int64 `json:"restored"` // entries that this brought back
+	Pruned            int64 `json:"pruned"`   // entries that a silo which had named all did not name
+	Unsure            int64 `json:"unsure"`   // grants while a member was missing
+	SettledByAnswers  int64 `json:"settledByAnswers"`
+	SettledByHandOver int64 `json:"settledByHandOver"`
+	Verified          int64 `json:"verified"`
 }
 
 // NewOwner returns an owner of no slots. The locator is shared with whoever else asks members.
@@ -66,6 +76,14 @@ func (o *Owner) Owned() (owned, settled int) {
 		}
 	}
 	return owned, settled
+}
+
+// Size is the number of entries in the owned slots.
+func (o *Owner) Size() (n int) {
+	for i := range o.slots {
+		n += len(o.slots[i].entries)
+	}
+	return n
 }
 
 // SlotState is one slot as seen by its owner.

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -93,6 +94,28 @@ type Events struct {
 	Joined func(Epoch, *View)
 	// Viewed: a view was read. Whoever gets it compares keys.
 	Viewed func(*View)
+	// Waiting: an attempt to join has come to nothing, and why; may be nil. What a member
+	// causes is a *[BlockedError] or a *[NameError], anything else is the table's.
+	Waiting func(error)
+}
+
+// BlockedError says which member keeps a silo from joining: its heartbeat is fresh, and it does not answer.
+type BlockedError struct {
+	Member Member
+	Cause  error
+}
+
+func (e *BlockedError) Error() string {
+	return fmt.Sprintf("silo %s at %s does not answer the handshake: %v", e.Member.Name, e.Member.Addr, e.Cause)
+}
+
+func (e *BlockedError) Unwrap() error { return e.Cause }
+
+// NameError refuses a silo whose name another one has that lives.
+type NameError struct{ Member Member }
+
+func (e *NameError) Error() string {
+	return fmt.Sprintf("another silo has the name %s: it answers at %s", e.Member.Name, e.Member.Addr)
 }
 
 // NewSilo returns a silo that has not joined. me.Epoch is ignored: each attempt to join chooses one.
@@ -113,7 +136,10 @@ func (s *Silo) Start() {
 	s.beat()
 }
 
-func (s *Silo) again() {
+func (s *Silo) again(why error) {
+	if s.events.Waiting != nil {
+		s.events.Waiting(why)
+	}
 	spread := s.timing.RetryTo - s.timing.RetryFrom
 	s.clock.After(s.timing.RetryFrom+time.Duration(s.rand.Int64N(int64(spread)+1)), s.join)
 }
@@ -126,12 +152,12 @@ func (s *Silo) join() {
 	}
 	s.table.Read(func(rows []Row, err error) {
 		if err != nil {
-			s.again()
+			s.again(err)
 			return
 		}
-		var others []Row
+		var others []Row // and who has this silo's name at another address
 		for _, r := range rows {
-			if r.Name != s.me.Name && r.Addr != s.me.Addr {
+			if r.Addr != s.me.Addr {
 				others = append(others, r)
 			}
 		}
@@ -140,7 +166,7 @@ func (s *Silo) join() {
 			m.Epoch = Epoch(s.rand.Uint64())
 		}
 		s.events.Chosen(m.Epoch)
-		open, blocked := len(others), false
+		open, blocked := len(others), error(nil)
 		var stale []Epoch
 		if open == 0 {
 			s.enter(m, nil)
@@ -148,18 +174,20 @@ func (s *Silo) join() {
 		}
 		for _, r := range others {
 			s.greet.Greet(r.Member, s.timing.Greet, func(err error) {
-				switch {
-				case err == nil:
+				switch twin := r.Name == s.me.Name; {
+				case err == nil && twin:
+					blocked = &NameError{Member: r.Member}
+				case err == nil, twin: // the row of one that has moved is replaced
 				case r.Fresh:
-					blocked = true
+					blocked = &BlockedError{Member: r.Member, Cause: err}
 				default:
 					stale = append(stale, r.Epoch)
 				}
 				if open--; open > 0 {
 					return
 				}
-				if blocked {
-					s.again()
+				if blocked != nil {
+					s.again(blocked)
 					return
 				}
 				s.enter(m, stale)
@@ -177,7 +205,7 @@ func (s *Silo) enter(m Member, stale []Epoch) {
 			return
 		}
 		if err != nil { // it may have been written: the next attempt replaces the row
-			s.again()
+			s.again(err)
 			return
 		}
 		s.me, s.phase = m, Up

@@ -30,6 +30,7 @@ type town struct {
 	chosen []membership.Epoch
 	joined []membership.Epoch
 	viewed []membership.Key
+	waits  error // why the last attempt to join came to nothing
 	silo   *membership.Silo
 }
 
@@ -42,7 +43,8 @@ func newTown(t *testing.T, rows ...membership.Row) *town {
 			w.joined = append(w.joined, e)
 			w.silo.Applied(v.Key())
 		},
-		Viewed: func(v *membership.View) { w.viewed = append(w.viewed, v.Key()) },
+		Viewed:  func(v *membership.View) { w.viewed = append(w.viewed, v.Key()) },
+		Waiting: func(err error) { w.waits = err },
 	})
 	return w
 }
@@ -201,21 +203,51 @@ func TestAStaleMemberThatAnswersStays(t *testing.T) {
 }
 
 // protocol §2
-func TestARowAtTheOwnNameOrAddressIsReplacedAndNotGreeted(t *testing.T) {
-	for name, before := range map[string]membership.Member{
-		"the own name":    {Name: "me", Epoch: 40, Addr: "elsewhere:1"},
-		"the own address": {Name: "old", Epoch: 41, Addr: "me:1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newTown(t, row(before, true))
-			w.deaf[before.Epoch] = errors.New("it is dead")
-			w.silo.Start()
-			w.clock.Flush()
-			w.mustBe(t, membership.Up)
-			if len(w.greeted) > 0 || len(w.rows) != 1 || w.rows[0].Epoch != w.silo.Self() {
-				t.Fatalf("greeted %v, rows %v", w.greeted, w.rows)
-			}
-		})
+func TestARowAtTheOwnAddressIsReplacedAndNotGreeted(t *testing.T) {
+	before := membership.Member{Name: "old", Epoch: 41, Addr: "me:1"}
+	w := newTown(t, row(before, true))
+	w.deaf[before.Epoch] = errors.New("it is dead")
+	w.silo.Start()
+	w.clock.Flush()
+	w.mustBe(t, membership.Up)
+	if len(w.greeted) > 0 || len(w.rows) != 1 || w.rows[0].Epoch != w.silo.Self() {
+		t.Fatalf("greeted %v, rows %v", w.greeted, w.rows)
+	}
+}
+
+// protocol §2
+func TestARowWithTheOwnNameIsReplacedUnlessSomebodyAnswersThere(t *testing.T) {
+	before := membership.Member{Name: "me", Epoch: 40, Addr: "elsewhere:1"}
+	w := newTown(t, row(before, true))
+	w.silo.Start()
+	w.clock.Run(10 * time.Second)
+	w.mustBe(t, membership.Joining)
+	var taken *membership.NameError
+	if len(w.rows) != 1 || w.rows[0].Epoch != before.Epoch || !errors.As(w.waits, &taken) || taken.Member.Addr != before.Addr {
+		t.Fatalf("rows %v, waits for %v", w.rows, w.waits)
+	}
+	w.deaf[before.Epoch] = errors.New("it is dead")
+	w.clock.Run(2 * time.Second)
+	w.mustBe(t, membership.Up)
+	if len(w.rows) != 1 || w.rows[0].Epoch != w.silo.Self() {
+		t.Fatalf("rows %v", w.rows)
+	}
+}
+
+// issue 5: a start that can not succeed says why
+func TestAnAttemptToJoinThatComesToNothingSaysWhoStandsInTheWay(t *testing.T) {
+	w := newTown(t, row(peer, true))
+	w.deaf[peer.Epoch] = errors.New("another secret")
+	w.silo.Start()
+	w.clock.Run(2 * time.Second)
+	var blocked *membership.BlockedError
+	if !errors.As(w.waits, &blocked) || blocked.Member.Name != "peer" || !errors.Is(w.waits, w.deaf[peer.Epoch]) {
+		t.Fatalf("waits for %v", w.waits)
+	}
+	w.away = true
+	w.clock.Run(2 * time.Second)
+	if !errors.Is(w.waits, errAway) {
+		t.Fatalf("waits for %v", w.waits)
 	}
 }
 

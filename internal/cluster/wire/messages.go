@@ -176,7 +176,8 @@ type (
 		Addr string
 		Reg  uint64
 	}
-	// Explain asks a silo what it has observed of an address. It is for people.
+	// Explain asks a silo what it has observed of an address, or of itself where that is empty. It is for
+	// people.
 	Explain struct{ Addr string }
 	// AddressedEntry is an entry with its address.
 	AddressedEntry struct {

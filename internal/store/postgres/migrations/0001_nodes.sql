@@ -23,7 +23,7 @@ insert into mesh_partitions (name, folded) values ('_Access', '_access');
 -- The present version of each node. The columns from main_node on are the same in history.
 create table mesh_nodes (
   path      text collate "C" primary key check (
-    octet_length(path) between 1 and 1024 and path !~ '[[:cntrl:]\\%~]' and path !~ '(^|/)(\.|\.\.)?(/|$)'),
+    octet_length(path) between 1 and 1024 and path !~ '[[:cntrl:]\\~]' and path !~ '(^|/)(\.|\.\.)?(/|$)'),
   key       text collate "C" not null generated always as (replace(path, '/', E'\x01')) stored, -- its order is path order
   partition text collate "C" not null generated always as (split_part(path, '/', 1)) stored references mesh_partitions,
   folded    text collate "C" not null,              -- the path in folded letters: two nodes never differ in case only

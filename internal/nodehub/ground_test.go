@@ -1,0 +1,126 @@
+package nodehub_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/nodehub"
+	"github.com/hubmesh/hubmesh/internal/route"
+	"github.com/hubmesh/hubmesh/internal/store"
+)
+
+// two are two processes on one store, which know the same assignments.
+func two(t *testing.T, shared bool) (a, b *rig) {
+	t.Helper()
+	a = newRig(t, func(o *nodehub.Options) { o.Shared = shared })
+	m, err := hub.New(hub.Options{ID: "2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = &rig{t: t, mesh: m, store: &gate{Store: a.store.Store, reads: map[node.Path]int{}}, access: a.access, root: a.root}
+	b.commit = store.NewCommitter(b.store, store.CommitterOptions{})
+	if b.s, err = nodehub.New(nodehub.Options{Mesh: m, Store: b.store, Committer: b.commit, Access: b.access, Shared: shared}); err != nil {
+		t.Fatal(err)
+	}
+	b.c = b.s.Client()
+	m.SetRouter(route.New(m, b.store, b.s))
+	t.Cleanup(func() {
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		b.commit.Close()
+	})
+	a.create("acme/x", "", `{}`)
+	return a, b
+}
+
+// park stops the first commit that holds a write until release is closed.
+func (r *rig) park(is func(store.Write) bool) (parked, release chan struct{}) {
+	parked, release = make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	r.store.hook(nil, func(batch []store.Write) {
+		for _, w := range batch {
+			if is(w) {
+				once.Do(func() {
+					close(parked)
+					<-release
+				})
+			}
+		}
+	})
+	return parked, release
+}
+
+func (r *rig) wantAbsent(t *testing.T, path node.Path, absent bool) {
+	t.Helper()
+	_, err := r.store.Read(t.Context(), path)
+	if errors.As(err, new(*store.NotFoundError)) != absent {
+		t.Errorf("'%s': %v", path, err)
+	}
+}
+
+// data §1.4, decision 3
+func TestACreateThatAnotherProcessCommitsAfterItsGroundWasDeletedIsTakenBack(t *testing.T) {
+	for name, many := range map[string]bool{"one": false, "many": true} {
+		t.Run(name, func(t *testing.T) {
+			for _, shared := range []bool{true, false} { // without: the control
+				a, b := two(t, shared)
+				parked, release := b.park(func(w store.Write) bool { return w.Node.Path == "acme/x/y/z" })
+				ended := make(chan error, 1)
+				go func() {
+					n := node.Node{Path: "acme/x/y/z", Content: node.RawContent(`{}`)}
+					if !many {
+						_, err := b.c.Create(b.root, n)
+						ended <- err
+						return
+					}
+					out, err := b.c.CreateMany(b.root, []node.Node{n})
+					if err == nil {
+						err = out[0].Err
+					}
+					ended <- err
+				}()
+				<-parked
+				if _, err := a.delete("acme/x"); err != nil {
+					t.Fatal(err)
+				}
+				close(release)
+				err := <-ended
+				var f *message.Failure
+				if refused := errors.As(err, &f) && f.Type == message.ShuttingDown && strings.Contains(f.Message, "'acme/x' is being deleted"); refused != shared {
+					t.Errorf("shared %v: %v", shared, err)
+				}
+				a.wantAbsent(t, "acme/x/y/z", shared)
+			}
+		})
+	}
+}
+
+// data §1.4, decision 3
+func TestACreateByAnotherProcessDuringADeletionIsDeletedBeforeItIsAnswered(t *testing.T) {
+	for _, shared := range []bool{true, false} { // without: the control
+		a, b := two(t, shared)
+		parked, release := a.park(func(w store.Write) bool { return w.Op == store.OpDelete && w.Node.Path == "acme/x" })
+		ended := make(chan error, 1)
+		go func() {
+			_, err := a.delete("acme/x")
+			ended <- err
+		}()
+		<-parked // it has looked for the last time before its root goes
+		if _, err := b.c.Create(b.root, node.Node{Path: "acme/x/y", Content: node.RawContent(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+		close(release)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		a.wantAbsent(t, "acme/x", true)
+		a.wantAbsent(t, "acme/x/y", shared)
+	}
+}
