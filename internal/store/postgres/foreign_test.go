@@ -159,6 +159,45 @@ func TestWhatAnotherProgramWritesHasVersionsHistoryTombstonesAndPayloads(t *test
 	}
 }
 
+// bad input: one row of another program that nothing can serve would be in the way of every listing
+func TestARowThatNoNodeCanBeIsRefusedByTheTable(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	s := open(t, postgres.Options{URL: url})
+	space(t, s, "acme")
+	other := stranger(t, url)
+	insert := func(path, columns, values string) error {
+		_, err := other.Exec(t.Context(), "insert into mesh_nodes (path, main_node, folded, version"+columns+") values ($1, $1, '', 1"+values+")", path)
+		return err
+	}
+	for _, path := range []string{"acme/../keep", "acme/..", "acme/.", "./acme", "acme//b", "/acme", "acme/", "acme/a\\b", "acme/~x", "acme/a\tb", "missing/x"} {
+		if err := insert(path, "", ""); err == nil {
+			t.Errorf("%q is accepted", path)
+		}
+	}
+	for what, c := range map[string][2]string{
+		"an infinite time":       {", created_at", ", 'infinity'"},
+		"another infinite time":  {", modified_at", ", '-infinity'"},
+		"contexts that are none": {", exclude_from_context", `, '{"a":1}'`},
+	} {
+		if err := insert("acme/x", c[0], c[1]); err == nil {
+			t.Errorf("%s is accepted", what)
+		}
+	}
+	if _, err := other.Exec(t.Context(), "insert into mesh_nodes (path, main_node, folded, version) values ('acme/x', 'acme/x', '', 9223372036854775807)"); err == nil {
+		t.Error("a version that nothing is above is accepted")
+	}
+	if err := insert("acme/texts", ", exclude_from_context", `, '[1,{"a":2}]'`); err != nil { // a list, of what is no text
+		t.Fatal(err)
+	}
+	if n, err := s.Read(t.Context(), "acme/texts"); err != nil || n.ExcludeFromContext != nil {
+		t.Errorf("%+v %v", n, err)
+	}
+	if entries, err := s.Children(t.Context(), "acme", store.Page{}); err != nil || len(entries) != 1 {
+		t.Error(entries, err)
+	}
+}
+
 // data §2.3: many rows at once are one wake-up
 func TestManyRowsOfAnotherProgramAreOnePayload(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ create table mesh_nodes (
   partition text collate "C" not null generated always as (split_part(path, '/', 1)) stored references mesh_partitions,
   folded    text collate "C" not null,              -- the path in folded letters: two nodes never differ in case only
   main_node            text collate "C" not null,   -- equal to the path: the node is its own
-  version              bigint not null check (version between 1 and 9007199254740991),
+  version              bigint not null check (version between 1 and 4611686018427387904),
   kind                 smallint not null default 1, -- how this version came about: 1 created, 2 updated
   state                smallint not null default 2,
   sync_behavior        smallint not null default 0,
