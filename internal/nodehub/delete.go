@@ -146,8 +146,14 @@ func (s *Service) deleteTree(ctx context.Context, r *DeleteRequest, root node.No
 		return nil, err
 	}
 	deleted, version, err := s.deleteNodes(ctx, r, root, there, d, plan)
-	n, left := s.settle(ctx, d)
-	if left != nil {
+	var n int
+	var left error
+	if err != nil && ctx.Err() != nil {
+		left = context.Cause(ctx) // a commit may be under way: what is left is known after it
+	} else {
+		n, left = s.settle(ctx, d)
+	}
+	if left != nil && len(d.Assignments) > 0 {
 		s.settleLater(ctx, d)
 	}
 	if deleted += n; err == nil && left != nil {

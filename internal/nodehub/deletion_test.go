@@ -235,6 +235,31 @@ func TestTheAssignmentsOfADeletionThatFailedAreTriedAgainAndThenThePathIsFree(t 
 }
 
 // data §1.4
+// The commit ends after the deletion has lapsed: what it removes is not there when the deletion fails.
+func TestWhatALapsedDeletionStillRemovesLeavesNoGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.close()
+		r.private()
+		release := make(chan struct{})
+		r.store.hook(nil, func([]store.Write) { <-release })
+		if _, err := r.delete("acme/priv"); err == nil {
+			t.Fatal("it did not lapse")
+		}
+		<-time.After(time.Second)
+		r.store.hook(nil, nil)
+		close(release)
+		<-time.After(time.Minute)
+		if got := fmt.Sprint(r.left("acme/priv")); got != "[acme/priv/_Access/bob_Access acme/priv/_Access/vera_Access]" || len(r.journal()) > 0 {
+			t.Errorf("left %v", got)
+		}
+		if _, err := r.c.Get(as("bob"), "acme/priv"); err != nil { // the control: it is there, and so is what is granted on it
+			t.Error(err)
+		}
+	})
+}
+
+// data §1.4
 func TestAnAssignmentThatChangedSinceItsDeletionWasNotedStays(t *testing.T) {
 	r := newRig(t)
 	r.create("acme/x", "", `{}`)
