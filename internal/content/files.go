@@ -97,11 +97,18 @@ func (s *Service) Split(ctx context.Context, segments []string) (at node.Path, c
 	return "", "", "", &NotFoundError{}
 }
 
-// List lists a folder of a collection. A collection without files lists empty; a missing subfolder is
-// *FolderError. Folders of nodes that the caller may not read are left out.
+// List lists a folder of a collection. A collection without files lists empty, and so does, for who may not
+// Update the node, one that is not published; a missing subfolder is *FolderError. Folders of nodes that the
+// caller may not read are left out.
 func (s *Service) List(ctx context.Context, at node.Path, name, dir string) ([]Entry, error) {
 	c, err := s.collection(ctx, at, name, access.Read)
 	none := &FolderError{Collection: name, Dir: dir}
+	if err == nil && !c.IsStatic {
+		err = s.permit.Require(ctx, at, access.Update)
+		if errors.As(err, new(*access.DeniedError)) {
+			err = &CollectionError{Node: at, Collection: name} // as the content route has it
+		}
+	}
 	if errors.As(err, new(*CollectionError)) {
 		if dir == "" {
 			return nil, nil // no collection yet: no files
@@ -134,6 +141,12 @@ func (s *Service) List(ctx context.Context, at node.Path, name, dir string) ([]E
 			continue
 		}
 		out = append(out, e)
+	}
+	if err := s.still(ctx, at, c, place); err != nil {
+		if errors.As(err, new(*NotFoundError)) {
+			return nil, none
+		}
+		return nil, err
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
 		if a.Dir != b.Dir {

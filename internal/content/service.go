@@ -162,7 +162,24 @@ func (s *Service) Read(ctx context.Context, segments []string) (*File, error) {
 	if err != nil {
 		return nil, s.explain(ctx, string(path), string(res.Node), now, err)
 	}
+	// It may have come there after it was denied, and that after it was asked for.
+	if err := s.still(ctx, res.Node, c, folderOf(file)); err != nil {
+		f.Close()
+		return nil, err
+	}
 	return f, nil
+}
+
+// still checks once more, after something of a collection was read, that the caller may read it.
+func (s *Service) still(ctx context.Context, at node.Path, c nodehub.Collection, dir string) error {
+	err := s.permit.Require(ctx, at, access.Read)
+	if errors.As(err, new(*store.NotFoundError)) {
+		return &NotFoundError{}
+	}
+	if err != nil {
+		return err
+	}
+	return s.reach(ctx, c, dir, access.Read)
 }
 
 // locate takes the read budget, which begins at now, and finds the node that a path belongs to within it.

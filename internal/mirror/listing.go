@@ -2,7 +2,9 @@ package mirror
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
@@ -34,6 +36,36 @@ type live struct {
 	opened bool
 	lapses int // in a row
 	turned turned
+	told   digest // what the reader was told last
+}
+
+// digest is what tells one replacement from another.
+type digest [sha256.Size]byte
+
+// news tells whether a replacement differs from the one before. What changed where the reader may not look
+// marks a watch, too: he is told nothing of it, not even that something has changed.
+func (l *live) news(now digest) bool {
+	if l.told == now {
+		return false
+	}
+	l.told = now
+	return true
+}
+
+// digestOf sums up rows: each by its path, its version, and what else a replacement says of it.
+func digestOf[T any](rows []T, of func(T) (path node.Path, version int64, more bool)) (sum digest) {
+	h := sha256.New()
+	text := []byte("rows")
+	for _, row := range rows {
+		path, version, more := of(row)
+		text = strconv.AppendInt(append(append(text, path...), 0), version, 10)
+		text = strconv.AppendBool(append(text, ' '), more)
+		h.Write(text)
+		text = append(text[:0], 0)
+	}
+	h.Write(text)
+	h.Sum(sum[:0])
+	return sum
 }
 
 func newLive() live { return live{wake: make(chan struct{}, 1)} }
@@ -149,17 +181,26 @@ func (h *Hub) Listing(ctx context.Context, path node.Path, page store.Page) (*Li
 	return l, nil
 }
 
-// Next returns the children as they are now: at once the first time, then after each change.
+// Next returns the children as they are now: at once the first time, then whenever the reader's listing has
+// changed.
 func (l *Listing) Next(ctx context.Context) ([]store.Entry, error) {
 	for {
 		if err := l.wait(ctx); err != nil {
 			return nil, err
 		}
 		entries, _, err := l.hub.nodes.Children(l.ctx, l.path, l.page)
-		if !l.ride(ctx, err) {
-			return entries, err
+		if l.ride(ctx, err) || err == nil && !l.news(digestOf(entries, entryOf)) {
+			continue
 		}
+		return entries, err
 	}
+}
+
+func entryOf(e store.Entry) (path node.Path, version int64, more bool) {
+	if e.Node != nil {
+		version = e.Node.Version
+	}
+	return e.Path, version, e.HasChildren
 }
 
 // Close ends the listing.
@@ -212,18 +253,21 @@ func (r *Result) offer(c store.Change) {
 	}
 }
 
-// Next returns the rows as they are now: at once the first time, then after each relevant change.
+// Next returns the rows as they are now: at once the first time, then whenever the reader's result has changed.
 func (r *Result) Next(ctx context.Context) ([]node.Node, error) {
 	for {
 		if err := r.wait(ctx); err != nil {
 			return nil, err
 		}
 		nodes, err := r.read()
-		if !r.ride(ctx, err) {
-			return nodes, err
+		if r.ride(ctx, err) || err == nil && !r.news(digestOf(nodes, rowOf)) {
+			continue
 		}
+		return nodes, err
 	}
 }
+
+func rowOf(n node.Node) (path node.Path, version int64, more bool) { return n.Path, n.Version, false }
 
 func (r *Result) read() ([]node.Node, error) {
 	r.heldMu.Lock()

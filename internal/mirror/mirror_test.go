@@ -29,6 +29,7 @@ type world struct {
 	past    map[node.Path]map[int64]node.Node
 	verdict access.Verdict
 	inGet   func()
+	inMay   func()       // before a verdict
 	fails   func() error // what reads of listings and results fail with, nil for not at all
 }
 
@@ -97,6 +98,9 @@ func (w *world) Select(_ context.Context, q query.Query) ([]node.Node, error) {
 }
 
 func (w *world) MayRead(context.Context, node.Path) access.Verdict {
+	if w.inMay != nil {
+		w.inMay()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.verdict

@@ -150,6 +150,7 @@ func (w *Watch) Next(ctx context.Context) (Frame, error) {
 		if err := w.turned.begin(ctx); err != nil {
 			return Frame{}, err
 		}
+		err := w.allowed() // of what has come by now, even if it is gone, and its denial too, at the second look
 		w.mu.Lock()
 		newest, unsure, over, missed := w.newest, w.unsure, w.over, w.missed
 		w.unsure, w.missed = false, false
@@ -159,7 +160,9 @@ func (w *Watch) Next(ctx context.Context) (Frame, error) {
 		}
 		// Nothing is delivered after the right to read is gone, whatever woke us (edge.md AC-R1).
 		if unsure || w.opened {
-			err := w.allowed()
+			if err == nil {
+				err = w.allowed()
+			}
 			if err != nil && w.opened && errors.As(err, new(*access.UndeterminedError)) {
 				// Nothing is told and nothing is ended while it is not known who may read.
 				w.turned.end()

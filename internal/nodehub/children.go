@@ -38,18 +38,20 @@ func (c *Client) Children(ctx context.Context, path node.Path, page store.Page) 
 	if len(all) >= page.Limit {
 		next = all[len(all)-1].Path.ID()
 	}
-	subject := SubjectOf(ctx)
+	subject, now := SubjectOf(ctx), c.s.access.Evaluator()
 	for _, entry := range all {
 		if !listed(entry.Path, page) {
 			continue
 		}
-		if e.Check(subject, entry.Path, access.Read) != access.Granted {
-			if !e.Reaches(subject, entry.Path) {
+		// What was allowed before the rows were read and after: what was written after a denial is in them, and
+		// what was deleted before its denial was, too.
+		if e.Check(subject, entry.Path, access.Read) != access.Granted || now.Check(subject, entry.Path, access.Read) != access.Granted {
+			if !now.Reaches(subject, entry.Path) {
 				continue
 			}
 			entry.Node = nil // a level through which something is reached
 		}
-		if entry.HasChildren, err = c.shows(ctx, e, subject, entry, page.Satellites); err != nil {
+		if entry.HasChildren, err = c.shows(ctx, now, subject, entry, page.Satellites); err != nil {
 			return nil, "", err
 		}
 		entries = append(entries, entry)

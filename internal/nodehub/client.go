@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/budget"
@@ -156,26 +157,6 @@ func (c *Client) Collections(ctx context.Context, path node.Path, names ...strin
 	return ask(ctx, c.s, c.s.reads, Collections, path, &CollectionsRequest{Names: names}, budget.Read)
 }
 
-// Versions lists the history of a node that the caller may read.
-func (c *Client) Versions(ctx context.Context, path node.Path, page store.VersionPage) ([]store.VersionInfo, error) {
-	if err := c.s.permit(ctx, path, access.Read); err != nil {
-		return nil, err
-	}
-	ctx, cancel := c.s.mesh.Bounds().Context(ctx, budget.StoreRead, "versions of '"+string(path)+"'")
-	defer cancel()
-	return c.s.store.Versions(ctx, path, page)
-}
-
-// At returns a node as it was.
-func (c *Client) At(ctx context.Context, path node.Path, version int64) (node.Node, error) {
-	if err := c.s.permit(ctx, path, access.Read); err != nil {
-		return node.Node{}, err
-	}
-	ctx, cancel := c.s.mesh.Bounds().Context(ctx, budget.StoreRead, "version of '"+string(path)+"'")
-	defer cancel()
-	return c.s.store.At(ctx, path, version)
-}
-
 // Select returns the nodes that match a query and that the caller may read. It is eventually
 // consistent with hubs: it asks the store (data.md Q-8).
 func (c *Client) Select(ctx context.Context, q query.Query) ([]node.Node, error) {
@@ -195,7 +176,12 @@ func (c *Client) Select(ctx context.Context, q query.Query) ([]node.Node, error)
 		return nil, err
 	}
 	defer c.s.queries.leave(string(subject))
-	return c.s.store.Select(ctx, q.Only(func(n node.Node) bool { return e.Check(subject, n.Path, access.Read) == access.Granted }))
+	nodes, err := c.s.store.Select(ctx, q.Only(func(n node.Node) bool { return e.Check(subject, n.Path, access.Read) == access.Granted }))
+	if now := c.s.access.Evaluator(); now != e {
+		// What was written after it was denied is in the rows, and the denial is not in what they were read with.
+		nodes = slices.DeleteFunc(nodes, func(n node.Node) bool { return now.Check(subject, n.Path, access.Read) != access.Granted })
+	}
+	return nodes, err
 }
 
 // MayRead is the verdict on reading one path.

@@ -46,7 +46,7 @@ func (e *PartialDeleteError) Error() string {
 func (e *PartialDeleteError) Unwrap() error { return e.Err }
 
 // delete removes a node, with its satellites, or a whole subtree (data.md §1.4): permission first,
-// then the guard, then a plan by the store's own enumeration, then bottom-up. With recursion the node
+// then the guard, then a plan by the store's own enumeration, then bottom-up, assignments last. With recursion the node
 // itself may be absent: what lies below it is removed all the same. A partition goes with its root.
 func (s *Service) delete(ctx context.Context, r *DeleteRequest) (*DeleteReply, error) {
 	if err := s.permitDelete(ctx, r.Path); err != nil {
@@ -134,95 +134,108 @@ func (s *Service) unmark(ctx context.Context, name string) {
 	}
 }
 
-// Recover settles partitions whose deletion ended with an earlier process: an empty one goes, another
-// one can be written again.
-func (s *Service) Recover(ctx context.Context) error {
-	all, err := s.store.Partitions(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range all {
-		if !p.Deleting {
-			continue
-		}
-		err := s.store.RemovePartition(ctx, p.Name)
-		var left *store.PartitionError
-		if errors.As(err, &left) && left.Reason == store.ReasonNotEmpty {
-			s.log.Warn("the deletion of a space ended before it was done; what is left can be used or deleted again", "partition", p.Name)
-			err = s.store.MarkPartition(ctx, p.Name, false)
-		}
-		if err != nil {
-			return fmt.Errorf("partition '%s', whose deletion did not end: %w", p.Name, err)
-		}
-	}
-	return nil
-}
-
-// deleteTree deletes what is below a node, and then the node, where there is one.
+// deleteTree deletes what is below a node, then the node, where there is one, and then their assignments: at
+// no moment is there a node without what denies it.
 func (s *Service) deleteTree(ctx context.Context, r *DeleteRequest, root node.Node, there bool) (*DeleteReply, error) {
 	plan, err := s.plan(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	deleted := 0
-	for pass := 0; len(plan) > 0; pass++ {
-		if pass == deletePasses {
-			return nil, &PartialDeleteError{Path: r.Path, Deleted: deleted, Failed: plan[0], Err: errors.New("nodes keep appearing below it")}
-		}
-		n, err := s.deleteAll(ctx, r.Path, plan)
-		deleted += n
-		if err != nil {
-			var partial *PartialDeleteError
-			if errors.As(err, &partial) {
-				partial.Deleted = deleted
-			}
-			return nil, err
-		}
-		if plan, err = s.plan(ctx, r); err != nil {
-			return nil, err
+	d := &deletion{Root: r.Path}
+	if err := s.note(ctx, d, plan.assignments); err != nil {
+		return nil, err
+	}
+	deleted, version, err := s.deleteNodes(ctx, r, root, there, d, plan)
+	var n int
+	var left error
+	if err != nil && ctx.Err() != nil {
+		left = context.Cause(ctx) // a commit may be under way: what is left is known after it
+	} else {
+		n, left = s.settle(ctx, d)
+	}
+	if left != nil && len(d.Assignments) > 0 {
+		s.settleLater(ctx, d)
+	}
+	if deleted += n; err == nil && left != nil {
+		err = &PartialDeleteError{Path: r.Path, Failed: d.Assignments[0].Path, Err: left}
+	}
+	if err == nil && there && r.Recursive && r.Path.Depth() > 1 { // a partition takes no writes while it is deleted
+		n, left = s.stragglers(ctx, r.Path)
+		if deleted += n; left != nil {
+			err = &PartialDeleteError{Path: r.Path, Failed: r.Path, Err: left}
 		}
 	}
-	if !there {
-		return &DeleteReply{Deleted: deleted, Version: root.Version}, nil
+	var partial *PartialDeleteError
+	if errors.As(err, &partial) {
+		partial.Deleted = deleted
 	}
-	version, err := s.deleteRoot(ctx, r, root)
 	if err != nil {
-		if deleted == 0 {
-			return nil, err
-		}
-		return nil, &PartialDeleteError{Path: r.Path, Deleted: deleted, Failed: r.Path, Err: err}
-	}
-	deleted++
-	if r.Recursive && r.Path.Depth() > 1 { // a partition takes no writes while it is deleted
-		late, err := s.stragglers(ctx, r.Path)
-		deleted += late
-		if err != nil {
-			return nil, &PartialDeleteError{Path: r.Path, Deleted: deleted, Failed: r.Path, Err: err}
-		}
+		return nil, err
 	}
 	return &DeleteReply{Deleted: deleted, Version: version}, nil
 }
 
-// plan lists what goes before the root, deepest first. Without recursion that is the root's own
-// satellites and the configurations of its collections, and a child is a refusal. Every node of the plan
-// must be the caller's to delete.
-func (s *Service) plan(ctx context.Context, r *DeleteRequest) ([]node.Path, error) {
-	var plan []node.Path
-	for p, err := range s.store.Descendants(ctx, r.Path) {
+// deleteNodes deletes the nodes of a plan and those that are found meanwhile, and then the root. It returns
+// how many went and the root's last version.
+func (s *Service) deleteNodes(ctx context.Context, r *DeleteRequest, root node.Node, there bool, d *deletion, plan deletePlan) (deleted int, version int64, err error) {
+	for pass := 0; len(plan.nodes) > 0; pass++ {
+		if pass == deletePasses {
+			return deleted, 0, &PartialDeleteError{Path: r.Path, Failed: plan.nodes[0], Err: errors.New("nodes keep appearing below it")}
+		}
+		n, err := s.deleteAll(ctx, r.Path, plan.nodes, nil)
+		deleted += n
 		if err != nil {
-			return nil, err
+			return deleted, 0, err
 		}
-		if !r.Recursive && !belongsTo(p, r.Path) {
-			return nil, s.children(ctx, r.Path, p)
+		if plan, err = s.plan(ctx, r); err != nil {
+			return deleted, 0, err
 		}
-		if err := s.permit(ctx, p, access.Delete); err != nil {
-			return nil, &RuleError{Path: r.Path, Reason: "something below it is not yours to delete; nothing was deleted"}
-		}
-		if plan = append(plan, p); len(plan) > deleteMost {
-			return nil, &RuleError{Path: r.Path, Reason: fmt.Sprintf("more than %d nodes; delete its subtrees first", deleteMost)}
+		if err := s.note(ctx, d, plan.assignments); err != nil {
+			return deleted, 0, err
 		}
 	}
-	return deepestFirst(plan), nil
+	if !there {
+		return deleted, root.Version, nil
+	}
+	version, err = s.deleteRoot(ctx, r, root)
+	if err != nil && deleted > 0 {
+		err = &PartialDeleteError{Path: r.Path, Failed: r.Path, Err: err}
+	}
+	if err != nil {
+		return deleted, 0, err
+	}
+	return deleted + 1, version, nil
+}
+
+// deletePlan is what goes with a root: nodes before it, deepest first, and the assignments after it.
+type deletePlan struct{ nodes, assignments []node.Path }
+
+// plan lists what goes with the root. Without recursion that is the root's own satellites and the
+// configurations of its collections, and a child is a refusal. Every node of the plan must be the caller's
+// to delete.
+func (s *Service) plan(ctx context.Context, r *DeleteRequest) (deletePlan, error) {
+	var out deletePlan
+	for p, err := range s.store.Descendants(ctx, r.Path) {
+		if err != nil {
+			return deletePlan{}, err
+		}
+		if !r.Recursive && !belongsTo(p, r.Path) {
+			return deletePlan{}, s.children(ctx, r.Path, p)
+		}
+		if err := s.permit(ctx, p, access.Delete); err != nil {
+			return deletePlan{}, &RuleError{Path: r.Path, Reason: "something below it is not yours to delete; nothing was deleted"}
+		}
+		if assigns(r.Path, p) {
+			out.assignments = append(out.assignments, p)
+		} else {
+			out.nodes = append(out.nodes, p)
+		}
+		if len(out.nodes)+len(out.assignments) > deleteMost {
+			return deletePlan{}, &RuleError{Path: r.Path, Reason: fmt.Sprintf("more than %d nodes; delete its subtrees first", deleteMost)}
+		}
+	}
+	out.nodes = deepestFirst(out.nodes)
+	return out, nil
 }
 
 func deepestFirst(plan []node.Path) []node.Path {
@@ -247,13 +260,16 @@ func (s *Service) children(ctx context.Context, root, p node.Path) error {
 	return e
 }
 
-// deleteAll removes the nodes of a plan in slices.
-func (s *Service) deleteAll(ctx context.Context, root node.Path, plan []node.Path) (int, error) {
+// deleteAll removes nodes in slices: those that only says so of, where it is given.
+func (s *Service) deleteAll(ctx context.Context, root node.Path, paths []node.Path, only func(node.Node) bool) (int, error) {
 	deleted := 0
-	for slice := range slices.Chunk(plan, deleteSlice) {
+	for slice := range slices.Chunk(paths, deleteSlice) {
 		rows, err := s.store.ReadMany(ctx, slice)
 		if err != nil {
 			return deleted, err
+		}
+		if only != nil {
+			rows = slices.DeleteFunc(rows, func(n node.Node) bool { return !only(n) })
 		}
 		writes := make([]store.Write, len(rows))
 		var releases []func()

@@ -103,7 +103,7 @@ func (s *Service) stragglers(ctx context.Context, root node.Path) (deleted int, 
 		if pass == deletePasses {
 			return deleted, &PartialDeleteError{Path: root, Deleted: deleted, Failed: left[0], Err: errors.New("nodes keep appearing below it")}
 		}
-		n, err := s.deleteAll(ctx, root, deepestFirst(left))
+		n, err := s.deleteAll(ctx, root, deepestFirst(left), nil)
 		deleted += n
 		if err != nil {
 			return deleted, err

@@ -53,6 +53,18 @@ func (g *guards) open(ctx context.Context, root node.Path) (release func(), err 
 	}, nil
 }
 
+// keep guards a subtree that is guarded already for longer, until release is called.
+func (g *guards) keep(root node.Path) (release func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.count[root]++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.close(root)
+	}
+}
+
 func (g *guards) close(root node.Path) {
 	if g.count[root]--; g.count[root] == 0 {
 		delete(g.count, root)

@@ -34,6 +34,9 @@ type gate struct {
 	onCommit func(batch []store.Write)
 	onSelect func()       // before a query
 	onRemove func() error // before a partition is removed; an error is the store's
+	fail     func(batch []store.Write) error
+	onList   func()      // before children, a query's rows or a version are read
+	blobs    store.Blobs // in place of the store's
 	reads    map[node.Path]int
 
 	onIdentity []string // subjects that rows were read as
@@ -56,15 +59,36 @@ func (g *gate) Read(ctx context.Context, path node.Path) (node.Node, error) {
 
 func (g *gate) Commit(ctx context.Context, batch []store.Write) ([]store.Result, error) {
 	g.mu.Lock()
-	f := g.onCommit
+	f, fail := g.onCommit, g.fail
 	g.mu.Unlock()
 	if f != nil {
 		f(batch)
 	}
+	if fail != nil {
+		if err := fail(batch); err != nil {
+			return nil, err
+		}
+	}
 	return g.Store.Commit(ctx, batch)
 }
 
+func (g *gate) listing() {
+	g.mu.Lock()
+	f := g.onList
+	g.onList = nil
+	g.mu.Unlock()
+	if f != nil {
+		f()
+	}
+}
+
+func (g *gate) Children(ctx context.Context, path node.Path, page store.Page) ([]store.Entry, error) {
+	g.listing()
+	return g.Store.Children(ctx, path, page)
+}
+
 func (g *gate) Select(ctx context.Context, q query.Query) ([]node.Node, error) {
+	g.listing()
 	g.mu.Lock()
 	f := g.onSelect
 	g.mu.Unlock()
@@ -72,6 +96,25 @@ func (g *gate) Select(ctx context.Context, q query.Query) ([]node.Node, error) {
 		f()
 	}
 	return g.Store.Select(ctx, q)
+}
+
+func (g *gate) At(ctx context.Context, path node.Path, version int64) (node.Node, error) {
+	g.listing()
+	return g.Store.At(ctx, path, version)
+}
+
+func (g *gate) Blobs() store.Blobs {
+	if g.blobs != nil {
+		return g.blobs
+	}
+	return g.Store.Blobs()
+}
+
+// failing makes commits fail as the store's own fault.
+func (g *gate) failing(f func(batch []store.Write) error) {
+	g.mu.Lock()
+	g.fail = f
+	g.mu.Unlock()
 }
 
 func (g *gate) RemovePartition(ctx context.Context, name string) error {
