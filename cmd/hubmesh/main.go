@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 )
@@ -95,6 +96,11 @@ func run(ctx context.Context, args []string, s std) (code int) {
 	if err != nil {
 		fmt.Fprintln(s.err, "hubmesh:", err)
 		return exitFailed
+	}
+	if i := slices.IndexFunc(args, func(a string) bool { return !utf8.ValidString(a) }); i >= 0 {
+		// Written into JSON it would become another text, and name another node.
+		fmt.Fprintf(s.err, "hubmesh: argument %d, %q, is not valid UTF-8\n", i+1, args[i])
+		return exitUsage
 	}
 	verb, err := parser.Parse(minus(args))
 	if err != nil {

@@ -3,6 +3,8 @@ package nodehub
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"strings"
 	"sync"
 
 	"github.com/hubmesh/hubmesh/internal/access"
@@ -93,6 +95,9 @@ func checkCollection(n node.Node) error {
 	var c Collection
 	if err := n.Content.Decode(&c); err != nil {
 		return &RuleError{Path: n.Path, Reason: fmt.Sprintf("its content is no collection: %v", err)}
+	}
+	if base := strings.Trim(c.BasePath, "/"); base != "" && (!fs.ValidPath(base) || base == "." || strings.ContainsAny(base, "\\~")) {
+		return &RuleError{Path: n.Path, Reason: fmt.Sprintf("its basePath %q is no folder within the collection: name folders with '/' between them, and neither '.' nor '..'", c.BasePath)}
 	}
 	return nil
 }

@@ -117,6 +117,16 @@ func (s *Service) validate(ctx context.Context, n node.Node, before *node.Node) 
 	if err := checkCollection(n); err != nil {
 		return err
 	}
+	if n.NodeType == node.TypeNodeType && (before == nil || !node.Equal(before.Content, n.Content)) {
+		// Who breaks a type is told, and not those who write its nodes later.
+		err := s.types.slots.run(ctx, string(n.Path), func(context.Context) error {
+			_, err := compileSchema(n)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
 	hidden := s.typeHidden(ctx, n.NodeType)
 	if hidden && (before == nil || before.NodeType != n.NodeType) && !s.types.isRegistered(n.NodeType) {
 		return &TypeError{NodeType: n.NodeType}

@@ -1,0 +1,43 @@
+package nodehub_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/nodehub"
+)
+
+// bad input: a type that no node could have
+func TestATypeWithAnUnusableSchemaIsRefusedWhereItIsWritten(t *testing.T) {
+	r := newRig(t)
+	for _, schema := range []string{`{"type":"bogus"}`, `{"pattern":"["}`, `{"$ref":"#/nope"}`, `5`, `[]`, `{"multipleOf":0}`} {
+		_, err := r.c.Create(r.root, node.Node{Path: "acme/T", NodeType: node.TypeNodeType, Content: node.RawContent(`{"schema":` + schema + `}`)})
+		var bad *nodehub.SchemaError
+		if !errors.As(err, &bad) || !bad.Broken {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
+	if _, err := r.c.Create(r.root, node.Node{Path: "acme/T", NodeType: node.TypeNodeType, Content: node.RawContent(`{"schema":{"type":"object"}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.c.Patch(r.root, "acme/T", []byte(`{"content":{"schema":{"type":"bogus"}}}`), nodehub.Condition{}); !errors.As(err, new(*nodehub.SchemaError)) {
+		t.Errorf("a patch: %v", err)
+	}
+}
+
+// bad input: a collection whose uploads could only fail
+func TestACollectionWithABasePathThatIsNoFolderIsRefused(t *testing.T) {
+	r := newRig(t)
+	for base, ok := range map[string]bool{"..": false, "../../": false, ".": false, "x/../y": false, `a\b`: false, "~x": false, "": true, "/x/y/": true, "über uns": true} {
+		err := r.c.EnsureCollection(r.root, "acme", nodehub.Collection{Name: "c" + node.Fold("x"), SourceType: "folder", BasePath: base})
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", base, err)
+		}
+		if err == nil {
+			if _, err := r.c.Delete(r.root, "acme/_Content/cx", false, nodehub.Condition{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
