@@ -98,6 +98,18 @@ func (f *shared) close() {
 	f.work.Wait()
 }
 
+// rest waits for a pause, and tells whether it was not cut off by the end of the mesh.
+func (f *shared) rest(pause time.Duration) bool {
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-f.ctx.Done():
+		return false
+	}
+}
+
 // keep prunes the change rows and watches the notification queue.
 func (f *shared) keep() {
 	prune, queue, abandoned := time.NewTicker(pruneEvery), time.NewTicker(queueEvery), time.NewTicker(activityIdle/5)
@@ -263,11 +275,7 @@ func (m *Mesh) readForeign(path node.Path) (node.Node, error) {
 			m.log.Error("a row that another program has changed can not be read; what is shown of it may be old", "path", string(path), "error", err)
 			return n, err
 		}
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-m.shared.ctx.Done():
-			t.Stop()
+		if !m.shared.rest(pause) {
 			return n, err
 		}
 	}
@@ -286,12 +294,7 @@ func (m *Mesh) reset(cause string) {
 			break
 		}
 		m.log.Warn("looking everything up anew failed; it is tried again", "error", err)
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-m.shared.ctx.Done():
-			t.Stop()
-		}
+		m.shared.rest(pause)
 	}
 	m.mirrors.Reset()
 }

@@ -16,7 +16,7 @@ func (s *Store) Blobs() store.Blobs { return blobs{s} }
 type blobs struct{ s *Store }
 
 func (b blobs) Get(ctx context.Context, bucket, key string) (value []byte, err error) {
-	err = b.s.reading(ctx, "read a record", func() error {
+	err = b.s.reading(ctx, func() error {
 		return b.s.reads.QueryRow(ctx, "select value from mesh_blobs where bucket = $1 and key = $2", bucket, key).Scan(&value)
 	})
 	if noRows(err) {
@@ -65,7 +65,7 @@ func (b blobs) Delete(ctx context.Context, bucket, key string) error {
 
 func (b blobs) List(ctx context.Context, bucket string) (map[string][]byte, error) {
 	all := map[string][]byte{}
-	err := b.s.reading(ctx, "list records", func() error {
+	err := b.s.reading(ctx, func() error {
 		rows, err := b.s.reads.Query(ctx, "select key, value from mesh_blobs where bucket = $1", bucket)
 		if err != nil {
 			return err

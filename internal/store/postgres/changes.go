@@ -44,17 +44,10 @@ type Changes struct {
 // Changes connects a reader of the change rows. The planner's choice is pinned: a generic plan may become a
 // scan of all rows.
 func (s *Store) Changes(ctx context.Context) (*Changes, error) {
-	config := s.config.ConnConfig.Copy()
-	s.named(config, "feed")
-	if !s.pooled {
-		for name, value := range map[string]string{
-			"default_transaction_read_only": "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
-			"plan_cache_mode": "force_custom_plan", "enable_seqscan": "off", "jit": "off",
-		} {
-			config.RuntimeParams[name] = value
-		}
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := s.connect(ctx, "feed", map[string]string{
+		"default_transaction_read_only": "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
+		"plan_cache_mode": "force_custom_plan", "enable_seqscan": "off", "jit": "off",
+	})
 	if err != nil {
 		return nil, unavailable("follow the changes", err)
 	}
@@ -233,15 +226,10 @@ func (s *Store) Listen(ctx context.Context) (*Listener, error) {
 	if s.pooled {
 		return nil, ErrPooled
 	}
-	config := s.config.ConnConfig.Copy()
-	s.named(config, "listen")
-	for name, value := range map[string]string{
+	conn, err := s.connect(ctx, "listen", map[string]string{
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "2", "tcp_user_timeout": "9000",
 		"idle_in_transaction_session_timeout": idleTimeout,
-	} {
-		config.RuntimeParams[name] = value
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
+	})
 	if err != nil {
 		return nil, unavailable("listen", err)
 	}
@@ -289,13 +277,7 @@ func (s *Store) Notify(ctx context.Context) error {
 		return store.ErrClosed
 	}
 	if s.notifier.conn == nil {
-		config := s.config.ConnConfig.Copy()
-		s.named(config, "notify")
-		if !s.pooled {
-			config.RuntimeParams["synchronous_commit"] = "off"
-			config.RuntimeParams["statement_timeout"] = readTimeout
-		}
-		conn, err := pgx.ConnectConfig(ctx, config)
+		conn, err := s.connect(ctx, "notify", map[string]string{"synchronous_commit": "off", "statement_timeout": readTimeout})
 		if err != nil {
 			return unavailable("notify", err)
 		}

@@ -51,7 +51,7 @@ func (s *Store) Children(ctx context.Context, path node.Path, page store.Page) (
 		text = childrenLightText
 	}
 	var entries []store.Entry
-	err := s.reading(ctx, "list children", func() error {
+	err := s.reading(ctx, func() error {
 		entries = nil
 		// A row limit would have to know what is left out; the cursor's rows come as they are read.
 		rows, err := s.reads.Query(ctx, text, append(childArgs(path, page.After), inside)...)
@@ -105,7 +105,7 @@ func (s *Store) Descendants(ctx context.Context, path node.Path) iter.Seq2[node.
 }
 
 func (s *Store) keysBelow(ctx context.Context, from, to string, limit int) (keys []string, err error) {
-	err = s.reading(ctx, "list descendants", func() error {
+	err = s.reading(ctx, func() error {
 		rows, err := s.reads.Query(ctx, "select key from mesh_nodes where key > $1 and key < $2 order by key limit $3", from, to, limit)
 		if err == nil {
 			keys, err = pgx.CollectRows(rows, pgx.RowTo[string])

@@ -27,7 +27,7 @@ func (s *Store) migrateFrom(ctx context.Context, files fs.FS) error {
 	if err != nil {
 		return err
 	}
-	conn, err := s.connect(ctx, "migrate")
+	conn, err := s.connect(ctx, "migrate", nil)
 	if err != nil {
 		return err
 	}

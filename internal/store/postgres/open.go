@@ -151,7 +151,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 // inspect connects once, checks what the server is, and tells whether a pooler is in between: its
 // connections have another backend than they say.
 func (s *Store) inspect(ctx context.Context) (pooled bool, err error) {
-	conn, err := s.connect(ctx, "start")
+	conn, err := s.connect(ctx, "start", nil)
 	if err != nil {
 		return false, err
 	}
@@ -175,22 +175,25 @@ func (s *Store) inspect(ctx context.Context) (pooled bool, err error) {
 	return backend != conn.PgConn().PID(), nil
 }
 
-// connect opens one connection beside the pools.
-func (s *Store) connect(ctx context.Context, purpose string) (*pgx.Conn, error) {
+// connect opens one connection beside the pools, with settings that are left out behind a pooler, as those of
+// [Store.pool] are.
+func (s *Store) connect(ctx context.Context, purpose string, settings map[string]string) (*pgx.Conn, error) {
 	config := s.config.ConnConfig.Copy()
-	s.named(config, purpose)
+	s.configure(config, purpose, settings)
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// named makes a connection's settings: what it is for shows in pg_stat_activity.
-func (s *Store) named(config *pgx.ConnConfig, purpose string) {
+// configure makes a connection's settings: what it is for shows in pg_stat_activity.
+func (s *Store) configure(config *pgx.ConnConfig, purpose string, settings map[string]string) {
 	config.RuntimeParams = maps.Clone(config.RuntimeParams)
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "hubmesh " + purpose
 	}
 	if s.pooled {
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec // prepared statements would be another client's
+		return
 	}
+	maps.Copy(config.RuntimeParams, settings)
 }
 
 // pool opens at most size connections with settings. Behind a pooler these cannot be given: a startup packet
@@ -201,10 +204,7 @@ func (s *Store) pool(ctx context.Context, size int, settings map[string]string) 
 	if _, reads := settings["default_transaction_read_only"]; reads {
 		purpose = "read"
 	}
-	s.named(config.ConnConfig, purpose)
-	if !s.pooled {
-		maps.Copy(config.ConnConfig.RuntimeParams, settings)
-	}
+	s.configure(config.ConnConfig, purpose, settings)
 	config.MaxConns = int32(size)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

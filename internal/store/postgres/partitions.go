@@ -56,7 +56,7 @@ func (s *Store) writing(ctx context.Context, f func(tx pgx.Tx) error) error {
 // Partitions lists the partitions; see [store.Store].
 func (s *Store) Partitions(ctx context.Context) ([]store.Partition, error) {
 	var all []store.Partition
-	err := s.reading(ctx, "list partitions", func() error {
+	err := s.reading(ctx, func() error {
 		rows, err := s.reads.Query(ctx, "select name, created_at, created_by, deleting from mesh_partitions where name <> $1 order by name", string(node.RootAccess))
 		if err != nil {
 			return err

@@ -75,7 +75,7 @@ type Blocker struct {
 // Queue returns which part of the server's notification queue is used, and the oldest transactions: over a
 // quarter, one of a listener among them holds it.
 func (s *Store) Queue(ctx context.Context) (used float64, oldest []Blocker, err error) {
-	err = s.reading(ctx, "look at the queue", func() error {
+	err = s.reading(ctx, func() error {
 		if err := s.reads.QueryRow(ctx, "select pg_notification_queue_usage()").Scan(&used); err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ const (
 )
 
 // reading makes a read, again where its connection was lost before the answer came.
-func (s *Store) reading(ctx context.Context, op string, read func() error) error {
+func (s *Store) reading(ctx context.Context, read func() error) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -55,7 +55,8 @@ func (s *Store) reading(ctx context.Context, op string, read func() error) error
 func (s *Store) one(ctx context.Context, op string, path node.Path, version int64, text string, args ...any) (node.Node, error) {
 	var r row
 	var missing error
-	err := s.reading(ctx, op, func() error {
+	err := s.reading(ctx, func() error {
+		missing = nil // of an attempt whose connection was lost after it
 		err := r.scan(s.reads.QueryRow(ctx, text, args...))
 		if noRows(err) {
 			var last int64
@@ -97,7 +98,7 @@ func texts(paths []node.Path) []string {
 // ReadMany returns the nodes that exist; see [store.Store].
 func (s *Store) ReadMany(ctx context.Context, paths []node.Path) ([]node.Node, error) {
 	var found map[node.Path]node.Node
-	err := s.reading(ctx, "read many nodes", func() (err error) {
+	err := s.reading(ctx, func() (err error) {
 		if len(paths) > 0 {
 			found, err = s.readMany(ctx, s.reads, paths) // one statement is one state of the store
 		}
@@ -144,7 +145,7 @@ func (s *Store) Versions(ctx context.Context, path node.Path, page store.Version
 		before = 1<<63 - 1
 	}
 	var infos []store.VersionInfo
-	err := s.reading(ctx, "list versions", func() error {
+	err := s.reading(ctx, func() error {
 		rows, err := s.reads.Query(ctx, versionsText, string(path), before, page.Size())
 		if err != nil {
 			return err

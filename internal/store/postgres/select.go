@@ -22,7 +22,7 @@ const fetchRows = 256
 // are fetched for the result. All of it sees one state of the store.
 func (s *Store) Select(ctx context.Context, q query.Query) ([]node.Node, error) {
 	var nodes []node.Node
-	err := s.reading(ctx, "query", func() error {
+	err := s.reading(ctx, func() error {
 		return pgx.BeginTxFunc(ctx, s.reads, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
 			nodes, err = s.selectIn(ctx, tx, q)
 			return err
