@@ -14,6 +14,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/cluster"
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
+	"github.com/hubmesh/hubmesh/internal/cluster/memtable"
 	"github.com/hubmesh/hubmesh/internal/cluster/transport"
 	"github.com/hubmesh/hubmesh/internal/hub"
 	"github.com/hubmesh/hubmesh/internal/mirror"
@@ -45,7 +46,7 @@ type Options struct {
 // Cluster is some silos in one process.
 type Cluster struct {
 	Network *transport.Network
-	Table   *Table
+	Table   *memtable.Table
 	Store   store.Store
 	Access  *access.Index
 
@@ -70,7 +71,7 @@ type Silo struct {
 
 	c       *Cluster
 	commits *store.Committer
-	table   *tableClient
+	table   *memtable.Client
 	stop    []func()
 	gone    bool
 }
@@ -81,7 +82,7 @@ func New(t testing.TB, o Options) *Cluster {
 	if o.Silos == 0 {
 		o.Silos = 3
 	}
-	c := &Cluster{t: t, opts: o, Network: transport.NewNetwork(transport.Timers(), o.Seed), Table: NewTable(),
+	c := &Cluster{t: t, opts: o, Network: transport.NewNetwork(transport.Timers(), o.Seed), Table: memtable.New(),
 		Store: memory.New(memory.Options{}), silos: map[string]*Silo{}}
 	c.Access = access.NewIndex(func(access.Problem) {})
 	c.unsub = c.Store.Subscribe(func(ch store.Change) {
@@ -134,7 +135,7 @@ func (c *Cluster) Add(name string) *Silo {
 		c.opts.Config(&config)
 	}
 	nodes := route.New(m, c.Store, s.Service)
-	s.table = c.Table.client(func(f func()) { s.Router.Do(func(*cluster.Silo) { f() }) }, func() {
+	s.table = c.Table.Client(func(f func()) { s.Router.Do(func(*cluster.Silo) { f() }) }, func() {
 		s.Router.Do(func(x *cluster.Silo) { x.Member.Refresh() })
 	})
 	s.Router = route.NewCluster(route.ClusterOptions{Mesh: m, Nodes: nodes, Codec: codec, Table: s.table, Me: membership.Member{Name: name, Addr: name + ":1"},
@@ -249,7 +250,7 @@ func (s *Silo) end() {
 	if was {
 		return
 	}
-	s.c.Table.drop(s.table)
+	s.table.Close()
 	s.Mirrors.Close()
 	s.Router.Stop()
 	_ = s.Mesh.Close(context.Background()) // a crashed silo's hubs may be in the middle of anything

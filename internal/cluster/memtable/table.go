@@ -1,4 +1,4 @@
-package meshtest
+package memtable
 
 import (
 	"errors"
@@ -8,13 +8,13 @@ import (
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
 )
 
-// ErrTableAway is what every call of a table that is away ends with.
-var ErrTableAway = errors.New("meshtest: the membership table is away")
+// ErrAway is what every call of a table that is away ends with.
+var ErrAway = errors.New("memtable: the membership table is away")
 
-// tableTrip is how long a call of the table takes, and tableAway how long one that it does not answer.
+// trip is how long a call of the table takes, and awayFor how long one that it does not answer.
 const (
-	tableTrip = 200 * time.Microsecond
-	tableAway = 2 * time.Second
+	trip    = 200 * time.Microsecond
+	awayFor = 2 * time.Second
 )
 
 // Table is a membership table in memory. All methods are safe for concurrent use.
@@ -23,12 +23,12 @@ type Table struct {
 	base    time.Time
 	rows    *membership.Rows
 	away    bool
-	clients map[*tableClient]func() // what each calls when the rows have changed
+	clients map[*Client]func() // what each calls when the rows have changed
 }
 
-// NewTable returns an empty table.
-func NewTable() *Table {
-	return &Table{base: time.Now(), rows: membership.NewRows(), clients: map[*tableClient]func(){}}
+// New returns an empty table.
+func New() *Table {
+	return &Table{base: time.Now(), rows: membership.NewRows(), clients: map[*Client]func(){}}
 }
 
 // SetAway makes the table answer nothing, or answer again.
@@ -64,32 +64,34 @@ func (t *Table) listeners() []func() {
 	return out
 }
 
-// tableClient is the table as one silo uses it. do runs something on the silo's turn.
-type tableClient struct {
+// Client is the table as one silo uses it. do runs something on the silo's turn.
+type Client struct {
 	t  *Table
 	do func(func())
 }
 
-var _ membership.Table = (*tableClient)(nil)
+var _ membership.Table = (*Client)(nil)
 
-// client returns the table for one silo; changed is called when the rows have.
-func (t *Table) client(do func(func()), changed func()) *tableClient {
-	c := &tableClient{t, do}
+// Client returns the table for one silo. do runs something on the silo's turn; changed is called when the rows
+// have changed. Close it with the silo.
+func (t *Table) Client(do func(func()), changed func()) *Client {
+	c := &Client{t, do}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.clients[c] = changed
 	return c
 }
 
-func (t *Table) drop(c *tableClient) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.clients, c)
+// Close ends a silo's use of the table: calls that are under way are never told.
+func (c *Client) Close() {
+	c.t.mu.Lock()
+	defer c.t.mu.Unlock()
+	delete(c.t.clients, c)
 }
 
 // run runs a transaction and then done on the turn.
-func (c *tableClient) run(f func(rows *membership.Rows, now time.Duration), done func(error)) {
-	time.AfterFunc(tableTrip, func() {
+func (c *Client) run(f func(rows *membership.Rows, now time.Duration), done func(error)) {
+	time.AfterFunc(trip, func() {
 		t := c.t
 		t.mu.Lock()
 		if _, here := t.clients[c]; !here {
@@ -98,7 +100,7 @@ func (c *tableClient) run(f func(rows *membership.Rows, now time.Duration), done
 		}
 		if t.away {
 			t.mu.Unlock()
-			time.AfterFunc(tableAway, func() { c.do(func() { done(ErrTableAway) }) })
+			time.AfterFunc(awayFor, func() { c.do(func() { done(ErrAway) }) })
 			return
 		}
 		before := t.rows.Key()
@@ -116,36 +118,36 @@ func (c *tableClient) run(f func(rows *membership.Rows, now time.Duration), done
 }
 
 // Read implements membership.Table.
-func (c *tableClient) Read(done func([]membership.Row, error)) {
+func (c *Client) Read(done func([]membership.Row, error)) {
 	var out []membership.Row
 	c.run(func(r *membership.Rows, now time.Duration) { out = r.Read(now) }, func(err error) { done(out, err) })
 }
 
 // Join implements membership.Table.
-func (c *tableClient) Join(m membership.Member, stale []membership.Epoch, done func(*membership.View, error)) {
+func (c *Client) Join(m membership.Member, stale []membership.Epoch, done func(*membership.View, error)) {
 	var v *membership.View
 	c.run(func(r *membership.Rows, now time.Duration) { v = r.Join(now, m, stale) }, func(err error) { done(v, err) })
 }
 
 // Beat implements membership.Table.
-func (c *tableClient) Beat(self membership.Epoch, done func(membership.Key, error)) {
+func (c *Client) Beat(self membership.Epoch, done func(membership.Key, error)) {
 	var k membership.Key
 	c.run(func(r *membership.Rows, now time.Duration) { k = r.Beat(now, self) }, func(err error) { done(k, err) })
 }
 
 // View implements membership.Table.
-func (c *tableClient) View(done func(*membership.View, error)) {
+func (c *Client) View(done func(*membership.View, error)) {
 	var v *membership.View
 	c.run(func(r *membership.Rows, _ time.Duration) { v = r.View() }, func(err error) { done(v, err) })
 }
 
 // Vote implements membership.Table.
-func (c *tableClient) Vote(target membership.Member, voter membership.Epoch, done func(error)) {
+func (c *Client) Vote(target membership.Member, voter membership.Epoch, done func(error)) {
 	c.run(func(r *membership.Rows, now time.Duration) { r.Vote(now, target, voter) }, done)
 }
 
 // Leave implements membership.Table.
-func (c *tableClient) Leave(self membership.Epoch, done func(*membership.View, error)) {
+func (c *Client) Leave(self membership.Epoch, done func(*membership.View, error)) {
 	var v *membership.View
 	c.run(func(r *membership.Rows, _ time.Duration) {
 		r.Leave(self)
@@ -154,6 +156,6 @@ func (c *tableClient) Leave(self membership.Epoch, done func(*membership.View, e
 }
 
 // Gone implements membership.Table.
-func (c *tableClient) Gone(self membership.Epoch, done func(error)) {
+func (c *Client) Gone(self membership.Epoch, done func(error)) {
 	c.run(func(r *membership.Rows, _ time.Duration) { r.Gone(self) }, done)
 }
