@@ -145,7 +145,7 @@ func (m *Mesh) BootGuide(ctx context.Context, files fs.FS) error {
 	if empty, err := m.IsEmpty(ctx); err != nil || !empty {
 		return err
 	}
-	if m.shared != nil {
+	if m.isShared {
 		_, err := m.nodes.Create(AsSystem(ctx), node.Node{Path: GuideSpace, NodeType: node.TypeSpace, Name: GuideSpace})
 		if errors.As(err, new(*store.ExistsError)) {
 			return nil // another process was first, and imports it

@@ -56,17 +56,21 @@ func (e *ClusterError) Unwrap() error { return e.Err }
 type silo struct {
 	me     membership.Member
 	log    *slog.Logger
-	net    *transport.TCP
+	net    transport.Transport
 	made   chan struct{} // closed once the router is there
 	router *route.Cluster
-	table  *pgtable.Table
-	why    chan error // why the last attempt to join came to nothing
+	table  membership.ClosingTable
+	why    chan error      // why the last attempt to join came to nothing
+	dead   <-chan struct{} // of an embedded silo: closed when it was killed; else nil
 
 	started, joined bool
 }
 
 // openSilo takes the port of the silo, before there is anything to undo.
 func (m *Mesh) openSilo(o Options) error {
+	if o.Embedded != nil {
+		return m.openEmbedded(o)
+	}
 	c := o.Cluster
 	if c == nil {
 		return nil
@@ -90,7 +94,7 @@ func (m *Mesh) openSilo(o Options) error {
 	if err != nil {
 		return &ClusterError{Reason: err.Error(), Err: err}
 	}
-	s := &silo{log: o.Logger, made: make(chan struct{}), why: make(chan error, 1), me: membership.Member{Name: c.Name, Addr: c.Advertise}}
+	s := newSilo(o.Logger, membership.Member{Name: c.Name, Addr: c.Advertise})
 	if s.me.Name == "" {
 		if s.me.Name = c.Advertise; s.me.Name == "" {
 			s.me.Name = c.Listen
@@ -99,7 +103,7 @@ func (m *Mesh) openSilo(o Options) error {
 			s.me.Name = net.JoinHostPort(host, m.id) // the port is not known yet
 		}
 	}
-	s.net, err = transport.Listen(context.Background(), transport.Config{Self: transport.Peer{Name: s.me.Name, Addr: c.Advertise}, Cluster: clusterName,
+	tcp, err := transport.Listen(context.Background(), transport.Config{Self: transport.Peer{Name: s.me.Name, Addr: c.Advertise}, Cluster: clusterName,
 		Handler: s, Listen: c.Listen, Secure: secure, Logger: o.Logger})
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -107,21 +111,25 @@ func (m *Mesh) openSilo(o Options) error {
 	case err != nil:
 		return &ClusterError{Reason: fmt.Sprintf("it can not listen on '%s': %v; pass another --cluster-listen HOST:PORT", c.Listen, err), Err: err}
 	}
-	s.me.Addr = s.net.Self().Addr
+	s.net, s.me.Addr = tcp, tcp.Self().Addr
 	m.silo = s
-	return s.reachable()
+	return s.reachable(tcp)
+}
+
+func newSilo(log *slog.Logger, me membership.Member) *silo {
+	return &silo{log: log, made: make(chan struct{}), why: make(chan error, 1), me: me}
 }
 
 // reachable refuses an advertised address at which this silo does not find itself.
-func (s *silo) reachable() error {
+func (s *silo) reachable(tcp *transport.TCP) error {
 	var b [8]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return err
 	}
 	own := max(binary.BigEndian.Uint64(b[:]), 1)
-	s.net.SetEpoch(own)
-	defer s.net.SetEpoch(0)
-	there, err := s.net.Identify(context.Background(), s.me.Addr)
+	tcp.SetEpoch(own)
+	defer tcp.SetEpoch(0)
+	there, err := tcp.Identify(context.Background(), s.me.Addr)
 	switch {
 	case err != nil:
 		return &ClusterError{Reason: fmt.Sprintf("this silo does not reach itself at %s: %v; pass the address at which other silos reach it as --advertise HOST:PORT", s.me.Addr, cause(err)), Err: err}
@@ -162,12 +170,16 @@ func (m *Mesh) openRouter(o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	s.table, err = pgtable.New(pgtable.Options{URL: o.Postgres, Log: o.Logger,
-		Do:      func(f func()) { <-s.made; s.router.Do(func(*cluster.Silo) { f() }) },
-		Changed: func() { <-s.made; s.router.Do(func(x *cluster.Silo) { x.Member.Refresh() }) },
-	})
-	if err != nil {
-		return err
+	do := func(f func()) { <-s.made; s.router.Do(func(*cluster.Silo) { f() }) }
+	changed := func() { <-s.made; s.router.Do(func(x *cluster.Silo) { x.Member.Refresh() }) }
+	if o.Embedded != nil {
+		s.table = o.Embedded.Table(do, changed)
+	} else {
+		table, err := pgtable.New(pgtable.Options{URL: o.Postgres, Log: o.Logger, Do: do, Changed: changed})
+		if err != nil {
+			return err
+		}
+		s.table = table
 	}
 	s.router = route.NewCluster(route.ClusterOptions{Mesh: m.hubs, Nodes: m.router, Codec: codec, Table: s.table, Me: s.me,
 		Config: cluster.Defaults(), Pace: membership.DefaultPace(), Timing: membership.DefaultTiming(), Waiting: s.waits, Process: m.processStatus})
@@ -245,7 +257,7 @@ func (s *silo) alone() (alone bool) {
 
 // leave takes the silo out of the placement and stops its node hubs, which others then start.
 func (s *silo) leave(ctx context.Context) {
-	if !s.joined {
+	if !s.joined || s.isDead() {
 		return
 	}
 	table := budget.Defaults()
@@ -261,7 +273,7 @@ func (s *silo) close(ctx context.Context) error {
 	table := budget.Defaults()
 	bound, cancel := table.Context(ctx, budget.ClusterLeave, "be gone from the cluster")
 	defer cancel()
-	if s.joined {
+	if s.joined && !s.isDead() {
 		if err := s.router.Gone(bound); err != nil {
 			s.log.Warn("The membership was not told that this silo is gone; the others find out", "silo", s.me.Name, "error", err)
 		}

@@ -1,7 +1,5 @@
 package hubmesh
 
-import "context"
-
 // Deafen ends what takes the changes of other processes to this one's caches.
 func (m *Mesh) Deafen() { m.shared.stop[0]() }
 
@@ -15,6 +13,3 @@ func NodeHubs(m *Mesh, path string) int {
 	}
 	return 1
 }
-
-// Waiting names what keeps a process from being ready.
-func (m *Mesh) Waiting(ctx context.Context) []string { return readiness{m}.Waiting(ctx) }

@@ -44,6 +44,9 @@ type Options struct {
 	// Cluster makes this process one silo of many on the same database; it needs Postgres. nil: the process
 	// serves every node itself.
 	Cluster *Cluster
+	// Embedded makes the mesh one of several silos in this process; Dir, Postgres and Cluster are then not used.
+	// Its parts are made by packages of this module alone.
+	Embedded *Embedded
 	// Logger gets the mesh's log lines; nil discards them.
 	Logger *slog.Logger
 	// Types are the node types with handlers of their own; see [Type].
@@ -85,6 +88,7 @@ type Mesh struct {
 	render   *render.Renderer
 	bootWork bootWork
 
+	isShared   bool    // others, of this process or another one, use the same data
 	shared     *shared // nil: no other process writes the store
 	silo       *silo   // nil: this process is no silo
 	stopFeed   []func()
@@ -143,6 +147,11 @@ func New(o Options) (m *Mesh, err error) {
 
 // openStore opens the store that the options name, and returns the folder of content files.
 func (m *Mesh) openStore(o Options) (contentDir string, err error) {
+	m.isShared = o.Postgres != "" || o.Embedded != nil
+	if o.Embedded != nil {
+		m.store = o.Embedded.Store
+		return o.Embedded.Content, nil
+	}
 	if o.Dir == "" {
 		if m.removeDir, err = os.MkdirTemp("", "hubmesh-content-"); err != nil {
 			return "", err
@@ -189,7 +198,7 @@ func (m *Mesh) openNodes(o Options) (err error) {
 		types[t.name] = t.build
 	}
 	m.service, err = nodehub.New(nodehub.Options{Mesh: m.hubs, Store: m.store, Committer: m.commits, Access: m.access, Limits: m.limits,
-		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Isolated: m.isolated(), Shared: o.Postgres != "", Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate, node.TypeSpace: validateSpace}})
+		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Isolated: m.isolated(), Shared: m.isShared, Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate, node.TypeSpace: validateSpace}})
 	if err != nil {
 		return err
 	}
@@ -227,7 +236,7 @@ func (m *Mesh) changed(c store.Change) {
 
 // openServices builds what reacts to nodes.
 func (m *Mesh) openServices(contentDir string) (err error) {
-	m.content, err = content.New(content.Options{Mesh: m.hubs, Resolver: m.resolver, Owners: m.nodes, Permissions: m.nodes, Reads: m.service.Reads(), Dir: contentDir, Shared: m.isShared(), Logger: m.log})
+	m.content, err = content.New(content.Options{Mesh: m.hubs, Resolver: m.resolver, Owners: m.nodes, Permissions: m.nodes, Reads: m.service.Reads(), Dir: contentDir, Shared: m.isShared, Logger: m.log})
 	if err != nil {
 		return err
 	}
@@ -266,7 +275,7 @@ func (m *Mesh) recover() error {
 	defer cancel()
 	// Where other processes use the database and this one does not know of them, a deletion may be under way in one
 	// of them. What was left half done stays closed until it is deleted again.
-	if !m.isShared() || m.silo != nil {
+	if !m.isShared || m.silo != nil {
 		if err := m.service.Recover(ctx); err != nil {
 			return err
 		}

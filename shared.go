@@ -43,15 +43,9 @@ type shared struct {
 	stop   []func()
 }
 
-// isShared tells whether other processes use the same data.
-func (m *Mesh) isShared() bool {
-	_, shared := m.store.(*postgres.Store)
-	return shared
-}
-
 // activityIdle is how long an activity that says it runs may stay unchanged before its process counts as gone.
 func (m *Mesh) activityIdle() time.Duration {
-	if m.isShared() {
+	if m.isShared {
 		return activityIdle
 	}
 	return 0

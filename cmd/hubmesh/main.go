@@ -31,6 +31,7 @@ type root struct {
 	Versions versionsCmd `cmd:"" help:"Print the history of a node, newest first."`
 	Why      whyCmd      `cmd:"" help:"Print what the server knows about the hub at an address."`
 	Cluster  clusterCmd  `cmd:"" help:"Print what the silos of a cluster say of themselves."`
+	Demo     demoCmd     `cmd:"" help:"Run three silos in this process, with a page to type into while they are killed and frozen."`
 	Token    tokenCmd    `cmd:"" help:"Make, list and revoke API tokens."`
 	Bench    benchCmd    `cmd:"" help:"Make data to measure with."`
 	Version  versionCmd  `cmd:"" help:"Print the version of this program."`

@@ -80,11 +80,11 @@ const (
 func tooLarge(w http.ResponseWriter, r *http.Request, p *Problem) {
 	control := http.NewResponseController(w)
 	if control.EnableFullDuplex() != nil { // a protocol that needs no such care
-		p.write(w)
+		p.Write(w)
 		return
 	}
 	w.Header().Set("Connection", "close")
-	p.write(w)
+	p.Write(w)
 	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(lingerFor)) != nil {
 		return
 	}

@@ -136,7 +136,7 @@ type contentWriter struct {
 func (w *contentWriter) WriteHeader(status int) {
 	if status == http.StatusPreconditionFailed {
 		w.replaced = true
-		problem("stale", "the file is not the one that the condition names; read it again").write(w.ResponseWriter)
+		problem("stale", "the file is not the one that the condition names; read it again").Write(w.ResponseWriter)
 		return
 	}
 	if status != http.StatusRequestedRangeNotSatisfiable {

@@ -43,7 +43,7 @@ func (s *Server) routes() http.Handler {
 	pages := map[string]*operation{http.MethodGet: {method: http.MethodGet, path: "/", open: true, handle: (*Server).servePage}}
 	mux.Handle("/", &endpoint{s: s, methods: pages, allow: allowed(pages), label: "page"})
 	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		problem("not_found", "there is no such route").write(w)
+		problem("not_found", "there is no such route").Write(w)
 	})
 	for _, name := range closed {
 		mux.Handle("/"+name+"/", nothing)

@@ -206,7 +206,7 @@ func failureProblem(err error) *Problem {
 			p = problem("starting", f.Error())
 		case message.ReasonBudget:
 			p = problem("lapsed", f.Error())
-		case message.ReasonUnavailable:
+		case message.ReasonUnavailable, message.ReasonLost:
 			p = problem("unavailable", f.Error())
 		default:
 			p = problem("shutting_down", f.Error())

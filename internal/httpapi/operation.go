@@ -1,8 +1,11 @@
 package httpapi
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/hubmesh/hubmesh/internal/message"
 )
@@ -44,6 +47,46 @@ func (s *Server) cluster(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, status)
+}
+
+// clusterEvery is how often a watched cluster is asked.
+const clusterEvery = time.Second
+
+// watchCluster streams what every silo says of itself.
+func (s *Server) watchCluster(w http.ResponseWriter, r *http.Request) error {
+	sub := func(ctx context.Context, turn Turn, out func(event) error) error {
+		every := time.NewTicker(clusterEvery)
+		defer every.Stop()
+		for {
+			// One by one: what the silos say is in memory until it has been written.
+			if err := turn.Begin(ctx); err != nil {
+				return err
+			}
+			err := s.tellCluster(ctx, out)
+			turn.End()
+			if err != nil {
+				return err
+			}
+			select {
+			case <-every.C:
+			case <-ctx.Done():
+				return errStreamOver
+			}
+		}
+	}
+	return s.openStream(w, r, []subscription{sub}, true, func(end ended) event { return lastEvent(problemOf(end.err)) })
+}
+
+func (s *Server) tellCluster(ctx context.Context, out func(event) error) error {
+	status, err := s.Inspector.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(status)
+	if err != nil {
+		return err
+	}
+	return out(event{name: "status", data: text})
 }
 
 func (s *Server) lapses(w http.ResponseWriter, r *http.Request) error {

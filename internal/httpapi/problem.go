@@ -73,10 +73,10 @@ func (p *Problem) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// write answers a request with the problem.
-func (p *Problem) write(w http.ResponseWriter) { p.writeWith(w, "", "") }
+// Write answers a request with the problem.
+func (p *Problem) Write(w http.ResponseWriter) { p.writeWith(w, "", "") }
 
-// writeWith is write with one header of the answer's own.
+// writeWith is Write with one header of the answer's own.
 func (p *Problem) writeWith(w http.ResponseWriter, name, value string) {
 	h := w.Header()
 	for _, name := range []string{"ETag", "Last-Modified", "Content-Disposition", "Content-Range", "Accept-Ranges", "Content-Length"} {

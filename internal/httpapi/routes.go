@@ -133,6 +133,8 @@ var operations = []operation{
 		answers: []answer{{http.StatusOK, "Any", "", "what is observed now"}}, codes: pathCodes, needs: hasInspector, handle: (*Server).why},
 	{method: "GET", path: "/api/cluster", id: "cluster", tag: "operation", summary: "What every silo of the cluster says of itself", admin: true,
 		answers: []answer{{http.StatusOK, "Cluster", "", "the silos, those that did not answer with the reason"}}, codes: []string{"forbidden"}, needs: hasInspector, handle: (*Server).cluster},
+	{method: "GET", path: "/api/cluster/watch", id: "watchCluster", tag: "live", summary: "The same each second, as server-sent events", admin: true,
+		answers: []answer{{http.StatusOK, "", mediaEvents, "an event `status` a second"}}, codes: []string{"forbidden", "overloaded"}, needs: hasInspector, handle: (*Server).watchCluster},
 	{method: "GET", path: "/api/lapses", id: "lapses", tag: "operation", summary: "Recent reads without an answer, newest first", admin: true,
 		answers: []answer{{http.StatusOK, "Any", "", "the lapses"}}, codes: []string{"forbidden"}, needs: hasInspector, handle: (*Server).lapses},
 	{method: "GET", path: "/api/whoami", id: "whoami", tag: "operation", summary: "Who the caller is",

@@ -150,7 +150,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if isContent(r) {
 			p = absent("")
 		}
-		p.write(rec)
+		p.Write(rec)
 		return
 	}
 	s.handler.ServeHTTP(rec, r)
@@ -189,7 +189,7 @@ func (s *Server) fail(w *recorder, r *http.Request, err error) {
 		tooLarge(w, r, p)
 		return
 	}
-	p.write(w)
+	p.Write(w)
 }
 
 // recorder remembers what was answered.

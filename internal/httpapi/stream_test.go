@@ -328,3 +328,14 @@ func TestOneSubjectHasSoManyOpenStreamsAndNoMore(t *testing.T) {
 		}
 	}
 }
+
+// architecture decision 6
+func TestAWatchedClusterIsToldEachSecondToAnAdmin(t *testing.T) {
+	_, base := serve(t, newMesh())
+	l := listen(t, base, "/api/cluster/watch", "Authorization", "Bearer root")
+	l.want(": open")
+	for range 2 {
+		l.want("event: status", `"askedBy":"a"`)
+	}
+	scenario{method: "GET", target: "/api/cluster/watch", headers: []string{"Authorization", "Bearer bob"}, status: 403}.run(t, base)
+}

@@ -46,10 +46,11 @@ var floors = map[string]int{
 	"internal/auth":    5,
 	"internal/mcp":     5,
 
-	"":             top,
-	"cmd":          top,
-	"meshtest":     top,
-	"internal/e2e": top, // tests of the whole program
+	"":              top,
+	"cmd":           top,
+	"meshtest":      top,
+	"internal/demo": top, // whole meshes in one process
+	"internal/e2e":  top, // tests of the whole program
 }
 
 // sameFloor lists the arrows between packages of one floor that the drawing has. Everything else on
@@ -67,7 +68,8 @@ var sameFloor = map[string][]string{
 	"internal/importer":        {"internal/activity"},
 	"meshtest":                 {""},
 	"internal/e2e":             {"", "cmd", "meshtest"},
-	"cmd":                      {""},
+	"cmd":                      {"", "internal/demo"},
+	"internal/demo":            {""},
 	"internal/telemetry":       {},
 	"internal/store/storetest": {},
 }

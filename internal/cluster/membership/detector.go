@@ -41,7 +41,7 @@ type Pace struct {
 func DefaultPace() Pace {
 	return Pace{
 		Ping: 300 * time.Millisecond, Suspect: 600 * time.Millisecond, Vote: 1200 * time.Millisecond,
-		Close: 1500 * time.Millisecond, Paused: 600 * time.Millisecond, Outsider: 5 * time.Second,
+		Close: 1500 * time.Millisecond, Paused: 600 * time.Millisecond, Outsider: 1500 * time.Millisecond,
 		Redial: []time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond},
 		Permit: 2 * time.Second,
 	}

@@ -35,6 +35,12 @@ type Table interface {
 	Gone(self Epoch, done func(error))
 }
 
+// ClosingTable is a table as one silo uses it, closed with the silo.
+type ClosingTable interface {
+	Table
+	Close()
+}
+
 // Needed is how many votes remove a member, given how many other members have a fresh heartbeat: two, or
 // one where there is only one other, so that the survivor of two that died together is not stuck.
 func Needed(others int) int { return min(2, max(1, others)) }

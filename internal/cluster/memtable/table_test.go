@@ -43,7 +43,7 @@ func TestEverySiloIsToldOfAChangeAndNoneThatHasClosed(t *testing.T) {
 		b := table.Client(at, func() { told["b"]++ })
 		join := func(c *memtable.Client, name string, epoch membership.Epoch) {
 			c.Join(membership.Member{Name: name, Addr: name + ":1", Epoch: epoch}, nil, func(*membership.View, error) { told["joined "+name]++ })
-			time.Sleep(time.Second) // virtual
+			<-time.After(time.Second) // virtual
 			synctest.Wait()
 		}
 		join(a, "a", 1)
@@ -65,7 +65,7 @@ func TestATableThatIsAwayEndsEveryCallWithAnErrorAndChangesNothing(t *testing.T)
 		table.SetAway(true)
 		var got error
 		c.Join(membership.Member{Name: "a", Addr: "a:1", Epoch: 1}, nil, func(_ *membership.View, err error) { got = err })
-		time.Sleep(time.Minute) // virtual
+		<-time.After(time.Minute) // virtual
 		synctest.Wait()
 		if !errors.Is(got, memtable.ErrAway) || len(table.View().Members()) != 0 {
 			t.Errorf("the call ended with %v and the members are %v; want ErrAway and none", got, table.View())

@@ -27,7 +27,7 @@ func TestAClockRunsEverythingInOrderOnOneGoroutine(t *testing.T) {
 		if !stop() {
 			t.Error("what has not run could not be stopped")
 		}
-		time.Sleep(3 * time.Second) // virtual
+		<-time.After(3 * time.Second) // virtual
 		synctest.Wait()
 		want := []int{1, 2}
 		for i := range 100 {
