@@ -216,6 +216,8 @@ func (s *silo) join(bounds *budget.Table) error {
 			if e := refused(last); e != nil {
 				return e
 			}
+		case <-s.dead:
+			return &ClusterError{Reason: "this silo was killed before it had joined"}
 		case <-bound.Done():
 			if last == nil {
 				last = context.Cause(bound)

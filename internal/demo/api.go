@@ -140,9 +140,12 @@ func (f *front) login(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		s.mu.Lock()
-		l := s.life
+		mesh := s.life.mesh
 		s.mu.Unlock()
-		code, err := l.mesh.LoginCode()
+		if mesh == nil { // another life has begun
+			continue
+		}
+		code, err := mesh.LoginCode()
 		if err != nil {
 			continue
 		}

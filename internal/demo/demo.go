@@ -67,7 +67,7 @@ type Demo struct {
 
 // New starts three silos; it returns once they have joined each other.
 func New(o Options) (d *Demo, err error) {
-	d = &Demo{opts: o, secret: newSecret(), table: memtable.New(), clock: transport.NewClock(), events: &events{}, cuts: map[[2]string]bool{}, ending: make(chan struct{})}
+	d = &Demo{opts: o, secret: rand.Text(), table: memtable.New(), clock: transport.NewClock(), events: &events{}, cuts: map[[2]string]bool{}, ending: make(chan struct{})}
 	d.net = transport.NewNetwork(d.clock, mathrand.Uint64())
 	// A network of one rack. Its rare slow frames are for tests.
 	d.net.SetDelay(func(r *mathrand.Rand, _, _ string) time.Duration {
@@ -214,9 +214,4 @@ func (d *Demo) cut(a, b string, cut bool) {
 		d.net.HealBoth(a, b)
 		delete(d.cuts, pair)
 	}
-}
-
-func newSecret() string {
-	// 26 characters of 32: the text has at least 128 bits.
-	return rand.Text()
 }

@@ -208,7 +208,11 @@ func (f *front) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		d.count(s, &d.failed, 1)
 		var dial *net.OpError
-		if notSent := errors.As(err, &dial) && dial.Op == "dial"; !notSent && !reads {
+		notSent := errors.As(err, &dial) && dial.Op == "dial"
+		if notSent {
+			d.shut(s) // it has no server any more
+		}
+		if !notSent && !reads {
 			return nil, &unknownError{s.name, err}
 		}
 	}

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,11 +53,13 @@ type silo struct {
 
 // life is one incarnation.
 type life struct {
-	gate  *gate
-	l     *listener
-	mesh  *hubmesh.Mesh
-	stop  context.CancelFunc // ends its HTTP server
-	ended chan struct{}      // closed once nothing of it is left
+	was     *life // the one before, until it has ended
+	gate    *gate
+	l       *listener     // nil until it listens
+	mesh    *hubmesh.Mesh // nil until it is up
+	serving context.Context
+	stop    context.CancelFunc // ends its HTTP server
+	ended   chan struct{}      // closed once nothing of it is left
 }
 
 // StateError answers an action that the state of a silo does not allow.
@@ -66,10 +69,8 @@ func (e *StateError) Error() string {
 	return fmt.Sprintf("%s is %s: it can not be told to %s; %s", e.Silo, e.State, e.Action, e.Try)
 }
 
-// change takes the silo from one of the states to another one.
+// change takes the silo from one of the states to another one; s.mu is held.
 func (s *silo) change(action, to string, try string, from ...string) (*life, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, f := range from {
 		if s.state == f {
 			s.enter(to)
@@ -77,6 +78,13 @@ func (s *silo) change(action, to string, try string, from ...string) (*life, err
 		}
 	}
 	return nil, &StateError{Silo: s.name, Action: action, State: s.state, Try: try}
+}
+
+// act is change for what is done to a life.
+func (s *silo) act(action, to string, try string, from ...string) (*life, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.change(action, to, try, from...)
 }
 
 // enter notes a new state; s.mu is held.
@@ -99,61 +107,80 @@ func (s *silo) settle(l *life, from, to, why string) {
 
 // start begins a life. It returns once the silo has joined the others, or could not.
 func (s *silo) start() error {
-	was, err := s.change("start", starting, "kill it first", "", killed, left, failed)
+	l, err := s.born()
 	if err != nil {
 		return err
 	}
-	return s.run(was)
+	return s.run(l)
 }
 
 // restart is start in the background.
 func (s *silo) restart() error {
-	was, err := s.change("start", starting, "kill it first", killed, left, failed)
+	l, err := s.born()
 	if err == nil {
-		s.d.work.Go(func() { _ = s.run(was) }) // what it is is told by the state
+		s.d.work.Go(func() { _ = s.run(l) }) // what it comes to is told by the state
 	}
 	return err
 }
 
-// run runs a life after the one before.
-func (s *silo) run(was *life) error {
-	if was != nil {
-		<-was.ended
-	}
-	l, err := s.begin()
+// born makes the next life, which can be killed from now on.
+func (s *silo) born() (*life, error) {
+	l := &life{gate: newGate(), ended: make(chan struct{})}
+	l.serving, l.stop = context.WithCancel(context.Background())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, err := s.change("start", starting, "kill it first", "", killed, left, failed)
 	if err != nil {
-		s.mu.Lock()
-		s.enter(failed)
-		s.why = err.Error()
-		s.mu.Unlock()
+		l.stop()
+		return nil, err
+	}
+	l.was, s.life = was, l
+	return l, nil
+}
+
+// run runs a life after the one before.
+func (s *silo) run(l *life) error {
+	if l.was != nil {
+		<-l.was.ended
+		l.was = nil
+	}
+	err := s.begin(l)
+	if err != nil {
+		s.settle(l, starting, failed, err.Error())
 		s.d.events.add(Event{Silo: s.name, Kind: "action", Level: "error", Text: "did not start: " + err.Error()})
+		l.stop()
+		close(l.ended)
 		return err
 	}
 	s.settle(l, starting, up, "")
 	return nil
 }
 
-func (s *silo) begin() (_ *life, err error) {
+// listen opens the HTTP server of a life, at the address of the first one.
+func (s *silo) listen(l *life) error {
 	s.mu.Lock()
-	addr := s.addr
-	s.mu.Unlock()
-	l := &life{gate: newGate(), ended: make(chan struct{})}
-	defer func() {
-		if err != nil {
-			close(l.ended)
-		}
-	}()
-	raw, err := net.Listen("tcp", addr)
+	defer s.mu.Unlock()
+	raw, err := net.Listen("tcp", s.addr)
 	if err != nil {
-		return l, fmt.Errorf("its HTTP server: %w", err)
+		return fmt.Errorf("its HTTP server: %w", err)
 	}
-	l.l = behind(raw, l.gate)
-	s.mu.Lock()
-	s.addr, s.life = raw.Addr().String(), l
-	s.mu.Unlock()
-	l.mesh, err = hubmesh.New(hubmesh.Options{Logger: slog.New(logger{silo: s.name, events: s.d.events, next: s.d.opts.Log}), Embedded: &hubmesh.Embedded{
-		Name: s.name, Store: &lease{s.d.store, l.gate, s.name + "-" + newSecret()[:8]}, Content: s.d.content, Dead: l.gate.dead,
+	s.addr, l.l = raw.Addr().String(), behind(raw, l.gate)
+	return nil
+}
+
+func (s *silo) begin(l *life) error {
+	if isOpen(l.gate.dead) {
+		return errKilled
+	}
+	if err := s.listen(l); err != nil {
+		return err
+	}
+	mesh, err := hubmesh.New(hubmesh.Options{Logger: slog.New(logger{silo: s.name, events: s.d.events, next: s.d.opts.Log}), Embedded: &hubmesh.Embedded{
+		Name: s.name, Store: &lease{s.d.store, l.gate, s.name + "-" + rand.Text()[:8]}, Content: s.d.content, Dead: l.gate.dead,
 		Join: func(self transport.Peer, h transport.Handler) (transport.Transport, error) {
+			if isOpen(l.gate.dead) {
+				return nil, errKilled
+			}
 			return s.d.net.JoinWith(transport.Config{Self: self, Handler: h})
 		},
 		Table: func(do func(func()), changed func()) membership.ClosingTable {
@@ -162,15 +189,16 @@ func (s *silo) begin() (_ *life, err error) {
 	}})
 	if err != nil {
 		l.l.cut()
-		return l, err
+		return err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	l.stop = stop
+	s.mu.Lock()
+	l.mesh = mesh
+	s.mu.Unlock()
 	served := make(chan error, 1)
-	s.d.work.Go(func() { served <- l.mesh.Serve(ctx, l.l, hubmesh.ServeOptions{Version: s.d.opts.Version}) })
+	s.d.work.Go(func() { served <- l.mesh.Serve(l.serving, l.l, hubmesh.ServeOptions{Version: s.d.opts.Version}) })
 	s.d.work.Go(func() { s.observe(l) })
 	s.d.work.Go(func() { s.bury(l, <-served) })
-	return l, nil
+	return nil
 }
 
 // bury ends what is left of a life whose HTTP server has ended.
@@ -192,20 +220,25 @@ func (s *silo) bury(l *life, served error) {
 
 // kill ends the silo as a SIGKILL does: nothing of it happens any more.
 func (s *silo) kill() error {
-	l, err := s.change("kill", killed, "start it first", up, frozen, leaving)
+	l, err := s.act("kill", killed, "start it first", starting, up, frozen, leaving)
 	if err != nil {
 		return err
 	}
 	l.gate.kill()
 	s.d.net.Crash(s.name)
-	l.l.cut()
 	l.stop()
+	s.mu.Lock()
+	http := l.l
+	s.mu.Unlock()
+	if http != nil {
+		http.cut()
+	}
 	return nil
 }
 
 // freeze stops everything that goes in or out, as a SIGSTOP does.
 func (s *silo) freeze() error {
-	l, err := s.change("freeze", frozen, "only one that is up can freeze", up)
+	l, err := s.act("freeze", frozen, "only one that is up can freeze", up)
 	if err != nil {
 		return err
 	}
@@ -216,7 +249,7 @@ func (s *silo) freeze() error {
 
 // thaw lets a frozen silo go on.
 func (s *silo) thaw() error {
-	l, err := s.change("thaw", up, "freeze it first", frozen)
+	l, err := s.act("thaw", up, "freeze it first", frozen)
 	if err != nil {
 		return err
 	}
@@ -230,7 +263,7 @@ func (s *silo) thaw() error {
 
 // leave has the silo hand over, leave and stop.
 func (s *silo) leave() error {
-	l, err := s.change("leave", leaving, "only one that is up can leave", up)
+	l, err := s.act("leave", leaving, "only one that is up can leave", up)
 	if err != nil {
 		return err
 	}
