@@ -1,0 +1,133 @@
+import type { MeshNode } from "@hubmesh/client";
+import { useCallback, useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useChanges, useLive, useNow } from "../app/hooks.ts";
+import { useSession } from "../app/session.ts";
+import { duration } from "../cluster/model.ts";
+import type { Autosaver } from "../edit/autosave.ts";
+import { bodyText } from "../edit/fields.ts";
+import { KeptText } from "../edit/KeptText.tsx";
+import { SaveStatus } from "../edit/SaveStatus.tsx";
+import { ErrorPanel } from "../ui/ErrorPanel.tsx";
+import { Glyph } from "../ui/Glyph.tsx";
+import { Num } from "../ui/Num.tsx";
+import { Tile } from "../ui/Tile.tsx";
+import { Figures, median } from "./figures.ts";
+import { keyMs, keys, typed } from "./robot.ts";
+import { Sparkline } from "./Sparkline.tsx";
+
+/** Saved much sooner than in the editor of a node, so that there is something to see. */
+const timing = { quietMs: 120, longestMs: 240 };
+
+/** The editor of the demo's node, what another viewer sees of it, and what becomes of the keys. */
+export function Typing({ node }: { node: MeshNode }) {
+  const session = useSession();
+  const [saver] = useState(() => session.saverFor(node.path, node, timing));
+  const [figures] = useState(() => new Figures());
+  const [base] = useState(() => ({ edits: saver.draft.edits, saves: saver.saves }));
+  const saves = useRef(saver.saves);
+  useChanges(useCallback((listener: () => void) => saver.onChange(() => {
+    figures.count(saver.draft.edits - base.edits, saver.draft.acknowledged - base.edits, Date.now());
+    if (saver.saves > saves.current) figures.save(saver.lastSaveMs);
+    saves.current = saver.saves;
+    listener();
+  }), [saver]));
+  useEffect(() => () => session.leave(saver), [saver]);
+  const [robot, setRobot] = useState(false);
+  const panel = useRef<HTMLElement>(null);
+  useRobot(saver, robot, panel);
+  const id = useId();
+  const { state } = saver;
+  return (
+    <section class="panel typing" aria-label={`Node ${node.path}`} ref={panel}>
+      <header class="panel-head">
+        <h2><a href={`/${node.path}`}>{node.path}</a></h2>
+        <SaveStatus saver={saver} version={saver.draft.version} />
+        <button type="button" class={robot ? "button small robot on" : "button small robot"} aria-pressed={robot} onClick={() => setRobot(!robot)}>
+          <Glyph name="robot" />{robot ? "Stop typing" : "Type for me"}
+        </button>
+      </header>
+      {state.kind === "failed" && state.retryAt === undefined && <ErrorPanel error={state.error} what="Not saved: your text is kept here" onRetry={() => saver.flush()} compact />}
+      {state.kind === "deleted" && <p class="banner warning" role="alert">The node was deleted. Your text is kept here. <button type="button" class="button small" onClick={() => void saver.createAgain()}>Create it again</button></p>}
+      <div class="two-sides">
+        <div class="side-pane">
+          <label for={id}>You type here</label>
+          <KeptText id={id} saver={saver} class="page-text" />
+        </div>
+        <Viewer saver={saver} />
+      </div>
+      <Tiles saver={saver} figures={figures} saves={saver.saves - base.saves} />
+    </section>
+  );
+}
+
+/** The node as it comes over the live connection, through whichever silo carries it. */
+function Viewer({ saver }: { saver: Autosaver }) {
+  const { live } = useSession();
+  const view = useLive(useCallback((path: string) => live.node(path), [live]), saver.path);
+  const text = view.value === undefined ? "" : bodyText(view.value, saver.body);
+  const box = useRef<HTMLDivElement>(null);
+  const known = useRef({ text, fresh: text.length });
+  if (known.current.text !== text) known.current = { text, fresh: commonStart(known.current.text, text) };
+  const { fresh } = known.current;
+  const id = useId();
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element !== null) element.scrollTop = element.scrollHeight;
+  }, [text]);
+  return (
+    <div class="side-pane">
+      <p class="pane-label" id={id}>Another viewer sees <Behind saver={saver} same={text === saver.text("body")} version={view.version} /></p>
+      <div class="page-text mirror" ref={box} role="region" aria-labelledby={id} tabIndex={0}>
+        {text.slice(0, fresh)}<span key={view.version} class="fresh">{text.slice(fresh)}</span>
+      </div>
+    </div>
+  );
+}
+
+function Behind({ saver, same, version }: { saver: Autosaver; same: boolean; version: number }) {
+  const keys = saver.draft.edits - saver.draft.acknowledged;
+  return <span class={same ? "chip good" : "chip"}>v{version} · {same ? "in step" : keys === 0 ? "on its way" : `${keys} ${keys === 1 ? "key" : "keys"} behind`}</span>;
+}
+
+function commonStart(a: string, b: string): number {
+  let n = 0;
+  while (n < a.length && n < b.length && a[n] === b[n]) n++;
+  return n;
+}
+
+function Tiles({ saver, figures, saves }: { saver: Autosaver; figures: Figures; saves: number }) {
+  const now = useNow(250);
+  const longest = figures.longest(now);
+  const { latencies } = figures;
+  return (
+    <div class="figures">
+      <dl class="tiles" aria-label="What became of the keys">
+        <Tile label="Keys typed"><Num value={figures.typed} /></Tile>
+        <Tile label="Keys saved"><Num value={figures.saved} /></Tile>
+        <Tile label="Unsaved now" kind={figures.unsaved > 40 ? "warn" : ""}><Num value={figures.unsaved} /></Tile>
+        <Tile label="Saves acknowledged"><Num value={saves} /></Tile>
+        <Tile label="Saves tried again"><Num value={saver.retries} /></Tile>
+        <Tile label="Longest wait of a key, last minute"><span class="num">{figures.typed === 0 ? "–" : duration(longest)}</span></Tile>
+      </dl>
+      <figure class="spark">
+        <figcaption>How long a save took {latencies.length > 0 && <span class="muted">middle {duration(median(latencies))}, longest {duration(Math.max(...latencies))}</span>}</figcaption>
+        <Sparkline values={latencies} />
+      </figure>
+    </div>
+  );
+}
+
+/** Types by itself, a key at a time, at the end of the text. */
+function useRobot(saver: Autosaver, on: boolean, panel: { current: HTMLElement | null }): void {
+  const [text] = useState(keys);
+  useEffect(() => {
+    if (!on) return;
+    const timer = setInterval(() => saver.edit("body", typed(saver.text("body"), text.next().value)), keyMs);
+    return () => clearInterval(timer);
+  }, [on, saver]);
+  const body = saver.text("body");
+  useLayoutEffect(() => {
+    const area = panel.current?.querySelector("textarea");
+    if (on && area !== null && area !== undefined && document.activeElement !== area) area.scrollTop = area.scrollHeight;
+  }, [on, body]);
+}
