@@ -26,8 +26,8 @@ export function DemoPage() {
         <h1 tabIndex={-1}>Three silos, one page</h1>
         <StreamState lost={lost} />
         <p class="lead">
-          Type below, or let the robot type. <strong>Kill the silo with the owner badge</strong>: another one takes the node over, the cursor does not
-          stop and no key is lost. Freeze a silo, cut a link, start it again, and ask why.
+          Type, or let the robot type. <strong>Kill the silo with the owner badge</strong>: another one takes over and no key is lost. Freeze one,
+          cut a link, and ask why.
         </p>
       </header>
       <Stage state={value} />

@@ -6,10 +6,8 @@ import { duration } from "../cluster/model.ts";
 import type { Autosaver } from "../edit/autosave.ts";
 import { bodyText } from "../edit/fields.ts";
 import { KeptText } from "../edit/KeptText.tsx";
-import { SaveStatus } from "../edit/SaveStatus.tsx";
 import { ErrorPanel } from "../ui/ErrorPanel.tsx";
 import { Glyph } from "../ui/Glyph.tsx";
-import { Num } from "../ui/Num.tsx";
 import { Tile } from "../ui/Tile.tsx";
 import { Figures, median } from "./figures.ts";
 import { keyMs, keys, typed } from "./robot.ts";
@@ -41,7 +39,7 @@ export function Typing({ node }: { node: MeshNode }) {
     <section class="panel typing" aria-label={`Node ${node.path}`} ref={panel}>
       <header class="panel-head">
         <h2><a href={`/${node.path}`}>{node.path}</a></h2>
-        <SaveStatus saver={saver} version={saver.draft.version} />
+        <Saving saver={saver} />
         <button type="button" class={robot ? "button small robot on" : "button small robot"} aria-pressed={robot} onClick={() => setRobot(!robot)}>
           <Glyph name="robot" />{robot ? "Stop typing" : "Type for me"}
         </button>
@@ -58,6 +56,13 @@ export function Typing({ node }: { node: MeshNode }) {
       <Tiles saver={saver} figures={figures} saves={saver.saves - base.saves} />
     </section>
   );
+}
+
+/** Calmer than the status of the editor: while somebody types it is always being saved. */
+function Saving({ saver }: { saver: Autosaver }) {
+  const { kind } = saver.state;
+  const text = kind === "saved" ? "Saved" : kind === "failed" ? "Not saved, tried again by itself" : kind === "deleted" ? "Deleted" : "Saving…";
+  return <p class={`save-status ${kind === "unsaved" ? "saving" : kind}`} role="status"><span class="dot" aria-hidden="true" />{text}</p>;
 }
 
 /** The node as it comes over the live connection, through whichever silo carries it. */
@@ -95,6 +100,8 @@ function commonStart(a: string, b: string): number {
   return n;
 }
 
+const number = new Intl.NumberFormat("en");
+
 function Tiles({ saver, figures, saves }: { saver: Autosaver; figures: Figures; saves: number }) {
   const now = useNow(250);
   const longest = figures.longest(now);
@@ -102,12 +109,12 @@ function Tiles({ saver, figures, saves }: { saver: Autosaver; figures: Figures; 
   return (
     <div class="figures">
       <dl class="tiles" aria-label="What became of the keys">
-        <Tile label="Keys typed"><Num value={figures.typed} /></Tile>
-        <Tile label="Keys saved"><Num value={figures.saved} /></Tile>
-        <Tile label="Unsaved now" kind={figures.unsaved > 40 ? "warn" : ""}><Num value={figures.unsaved} /></Tile>
-        <Tile label="Saves acknowledged"><Num value={saves} /></Tile>
-        <Tile label="Saves tried again"><Num value={saver.retries} /></Tile>
-        <Tile label="Longest wait of a key, last minute"><span class="num">{figures.typed === 0 ? "–" : duration(longest)}</span></Tile>
+        <Tile label="Keys typed">{number.format(figures.typed)}</Tile>
+        <Tile label="Keys saved">{number.format(figures.saved)}</Tile>
+        <Tile label="Unsaved now" kind={figures.unsaved > 40 ? "warn" : ""}>{number.format(figures.unsaved)}</Tile>
+        <Tile label="Saves acknowledged">{number.format(saves)}</Tile>
+        <Tile label="Saves tried again">{number.format(saver.retries)}</Tile>
+        <Tile label="Longest wait of a key, last minute">{figures.typed === 0 ? "–" : duration(longest)}</Tile>
       </dl>
       <figure class="spark">
         <figcaption>How long a save took {latencies.length > 0 && <span class="muted">middle {duration(median(latencies))}, longest {duration(Math.max(...latencies))}</span>}</figcaption>
@@ -122,6 +129,7 @@ function useRobot(saver: Autosaver, on: boolean, panel: { current: HTMLElement |
   const [text] = useState(keys);
   useEffect(() => {
     if (!on) return;
+    if (!/^$|\s$/.test(saver.text("body"))) saver.edit("body", `${saver.text("body")}\n`);
     const timer = setInterval(() => saver.edit("body", typed(saver.text("body"), text.next().value)), keyMs);
     return () => clearInterval(timer);
   }, [on, saver]);

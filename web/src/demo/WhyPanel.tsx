@@ -18,7 +18,7 @@ export function WhyPanel({ path }: { path: string }) {
     <section class="panel why" aria-label="Why">
       <header class="panel-head">
         <h2>Why?</h2>
-        <span class="muted">who serves it, who answered, which bound fired</span>
+        {!open && <span class="muted">ask the silos about {path}</span>}
         <button type="button" class="button small" aria-expanded={open} aria-controls="why-answer" onClick={() => setOpen(!open)}>
           <Glyph name="pulse" />{open ? "Close" : "Ask"}
         </button>

@@ -166,6 +166,10 @@ export class Autosaver {
       clearTimeout(this.timer);
       this.failures = 0;
       this.settle({ kind: "saved" });
+    } else if (this.pending && this.state.kind === "saved") {
+      // An own save was stored after its text had been taken back: it is saved as it is here.
+      this.settle({ kind: "unsaved" });
+      this.schedule(this.timing.quietMs);
     } else {
       if (this.state.kind === "failed" && this.state.retryAt !== undefined) this.schedule(Math.max(0, Math.min(this.state.retryAt, Math.max(this.notBefore, Date.now() + retryFirstMs)) - Date.now()));
       this.notify();
@@ -295,8 +299,8 @@ export class Autosaver {
     this.retries++;
     if (error.retry === "never" && !(error.outcomeUnknown && error.code === "unexpected")) return { kind: "failed", error, retryAt: undefined };
     const backoff = Math.min(retryMaxMs, retryFirstMs * 2 ** Math.min(this.failures, 16)) * (0.5 + Math.random() / 2);
-    // A second is the least that a server can ask for: the first try does not wait for it.
-    const asked = this.failures === 0 && (error.retryAfter ?? 0) <= 1 ? 0 : (error.retryAfter ?? 0) * 1000;
+    // A second is the least that a server can ask for, and then means "soon".
+    const asked = error.retryAfter === undefined || error.retryAfter <= 1 ? 0 : error.retryAfter * 1000;
     this.failures++;
     this.notBefore = Date.now() + asked;
     const wait = Math.max(backoff, asked);

@@ -6,11 +6,11 @@ export function Tile({ label, children, kind }: { label: string; children: Compo
   return <div class={`tile ${kind ?? ""}`}><dt>{label}</dt><dd>{children}</dd></div>;
 }
 
-/** Whether what is shown comes in live, or is the last that was seen. */
+/** Says when what is shown is not live any more. */
 export function StreamState({ lost }: { lost: HubmeshError | undefined }) {
   return (
-    <p class={lost === undefined ? "stream live" : "stream lost"} role="status" title={lost?.detail}>
-      <span class="dot" aria-hidden="true" />{lost === undefined ? "Live" : "Connection lost: this is the last that was seen"}
+    <p class="stream" role="status" title={lost?.detail}>
+      {lost !== undefined && <><span class="dot" aria-hidden="true" />Connection lost: this is the last that was seen</>}
     </p>
   );
 }

@@ -31,7 +31,7 @@ export async function startMock({ port = 0, publicRead = false, demo: withDemo =
   const server = createServer((request, response) => {
     handle(request, response).catch((cause) => {
       const problem = cause instanceof Problem ? cause : new Problem(500, "internal", String(cause?.stack ?? cause));
-      response.writeHead(problem.status, { "content-type": "application/problem+json", ...(problem.retry === "after" ? { "retry-after": "2" } : {}) });
+      response.writeHead(problem.status, { "content-type": "application/problem+json", ...(problem.retry === "after" ? { "retry-after": demo === undefined ? "2" : "1" } : {}) });
       response.end(JSON.stringify(problem.body));
     });
   });
