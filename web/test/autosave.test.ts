@@ -42,7 +42,7 @@ class OneNode {
     const lost = new HubmeshError({ code: "network", retry: "after" });
     switch (fate) {
       case undefined: return this.write(fields, options);
-      case "refused": throw new HubmeshError({ code: "starting", status: 503, retry: "after", retryAfter: 1 });
+      case "refused": throw new HubmeshError({ code: "starting", status: 503, retry: "after", retryAfter: 5 });
       case "lost": throw lost;
       case "held":
         this.held.push(() => this.write(fields, options));
@@ -160,10 +160,10 @@ describe("saving by itself", () => {
   it("tries again by itself after a failure that is temporary, and says so", async () => {
     const server = new OneNode(markdown("a"));
     const saver = server.saver;
-    server.failure = new HubmeshError({ code: "unavailable", status: 503, retry: "after", retryAfter: 3 });
+    server.failure = new HubmeshError({ code: "overloaded", status: 503, retry: "after", retryAfter: 3 });
     saver.edit("body", "b");
     await pass(700);
-    expect(saver.state).toMatchObject({ kind: "failed", error: { code: "unavailable" } });
+    expect(saver.state).toMatchObject({ kind: "failed", error: { code: "overloaded" } });
     server.failure = undefined;
     await pass(2_900);
     expect(saver.state.kind).toBe("failed");
@@ -261,7 +261,7 @@ describe("a save whose answer is lost", () => {
     expect([server.text, saver.state.kind, server.calls.length, server.node.version]).toEqual(["hello you", "saved", 2, 2]);
   });
 
-  it("is sent again within 250 ms when it was refused before it was done, though a second was asked for", async () => {
+  it("is sent again within 250 ms when it was refused before it was done, though five seconds were asked for", async () => {
     const { server, saver } = start();
     server.fates = ["refused"];
     saver.edit("body", "hello you");

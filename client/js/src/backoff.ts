@@ -11,7 +11,7 @@ export const firstWindowMs = 8_000;
 export const maxWindowMs = 60_000;
 /** The try at once is spread over this many milliseconds. */
 export const atOnceMs = 150;
-/** A connection that lived this long, in milliseconds, has earned another try at once. */
+/** Tries at once are at least this many milliseconds apart: a connection that breaks again and again is not hammered. */
 export const earnedMs = 2_000;
 
 /**

@@ -63,6 +63,7 @@ export class Live {
   private attempt = 0;
   /** A connection that breaks is tried again at once: not twice in a row, unless it had lived meanwhile. */
   private atOnce = true;
+  private asked = 0;
   private shown: LiveStatus = { state: "idle", error: undefined, retryAt: undefined };
 
   constructor(private readonly client: Client, options: LiveOptions = {}) {
@@ -245,6 +246,7 @@ export class Live {
       this.atOnce = true;
     }, healthyMs);
     for (const topic of connection.topics) topic.connected();
+    this.asked = 0;
     this.setStatus("connected");
   }
 
@@ -267,14 +269,21 @@ export class Live {
     this.setStatus("reconnecting", error, Date.now() + delay);
   }
 
-  /** Milliseconds until the next try: at once after a good connection breaks, unless the server asks to wait. */
+  /**
+   * Milliseconds until the next try: at once after a good connection breaks, or its server goes down, because
+   * another may be there already. What that server asked to wait holds if the try at once does not help.
+   */
   private delayAfter({ openedAt }: Connection, error: HubmeshError | undefined): number {
+    const asked = (error?.retryAfter ?? 0) * 1000;
     if (openedAt > 0 && Date.now() - openedAt >= earnedMs) this.atOnce = true;
-    if (openedAt > 0 && this.atOnce && error?.retryAfter === undefined) {
+    if (openedAt > 0 && this.atOnce && (asked === 0 || error?.code === "shutting_down")) {
       this.atOnce = false;
+      this.asked = asked;
       return atOnceDelay(this.random);
     }
-    return reconnectDelay(this.attempt++, this.random, (error?.retryAfter ?? 0) * 1000);
+    const delay = reconnectDelay(this.attempt++, this.random, Math.max(asked, this.asked));
+    this.asked = 0;
+    return delay;
   }
 
   /** Without a connection a subscription that had no frame yet shows at least what is there now. */
@@ -288,7 +297,7 @@ export class Live {
   /** One subscription ended: for good, or to be asked for again. */
   private ended(topic: Topic<unknown>, error: HubmeshError): void {
     if (error.retry === "never" || this.timer !== undefined) return;
-    this.schedule(askedAgain(topic.endings++, this.random, error.retryAfter ?? 0));
+    this.schedule(askedAgain(topic.endings++, this.random, error));
   }
 
   private fetchNode(topic: NodeTopic, connection: Connection): void {
@@ -323,9 +332,9 @@ export class Live {
   }
 }
 
-/** Milliseconds until a subscription that ended for now is asked for again; one that is started soon answers soon. */
-function askedAgain(endings: number, random: () => number, retryAfter: number): number {
-  if (endings === 0 && retryAfter <= 1) return Math.floor((0.5 + random() / 2) * againMs);
+/** Milliseconds until a subscription that ended for now is asked for again: soon, where its hub starts or moves. */
+function askedAgain(endings: number, random: () => number, { code, retryAfter = 0 }: HubmeshError): number {
+  if (endings === 0 && (retryAfter <= 1 || code === "shutting_down")) return Math.floor((0.5 + random() / 2) * againMs);
   return reconnectDelay(Math.max(0, endings - 1), random, retryAfter * 1000);
 }
 

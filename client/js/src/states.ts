@@ -1,4 +1,4 @@
-import { atOnceDelay, pause } from "./backoff.ts";
+import { atOnceDelay, earnedMs, pause } from "./backoff.ts";
 import { fromFailure, fromProblem, HubmeshError } from "./errors.ts";
 import { parseData } from "./frames.ts";
 import type { Transport } from "./http.ts";
@@ -25,6 +25,7 @@ const statesSilenceMs = 40_000;
 export async function* followStates<T>(transport: Transport, route: string, name: string, options: StatesOptions): AsyncGenerator<T> {
   const random = options.random ?? Math.random;
   let attempt = 0;
+  let hurried = -Infinity; // when it was last tried at once
   while (!options.signal.aborted) {
     let failure = new HubmeshError({ code: "network", retry: "after", title: "The connection was closed" });
     try {
@@ -47,8 +48,11 @@ export async function* followStates<T>(transport: Transport, route: string, name
     }
     options.onLink?.(failure);
     const window = Math.min(maxStatesWindowMs, windowMs * 2 ** attempt);
-    const delay = attempt === 0 && failure.retryAfter === undefined ? atOnceDelay(random) : random() * window + (failure.retryAfter ?? 0) * 1000;
+    const moved = failure.retryAfter === undefined || failure.code === "shutting_down";
+    if (attempt === 0 && moved && Date.now() - hurried >= earnedMs) {
+      hurried = Date.now();
+      await pause(atOnceDelay(random), options.signal);
+    } else await pause(random() * window + (failure.retryAfter ?? 0) * 1000, options.signal);
     attempt++;
-    await pause(delay, options.signal);
   }
 }

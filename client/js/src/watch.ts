@@ -1,4 +1,4 @@
-import { atOnceDelay, pause, reconnectDelay } from "./backoff.ts";
+import { atOnceDelay, earnedMs, pause, reconnectDelay } from "./backoff.ts";
 import type { Client } from "./client.ts";
 import { hasCode, HubmeshError } from "./errors.ts";
 import { parseData, parseFrame } from "./frames.ts";
@@ -24,7 +24,8 @@ export async function* watchNode(client: Client, path: string, options: WatchOpt
   const random = options.random ?? Math.random;
   let state = initialMirror;
   let attempt = 0;
-  let good = false; // a frame came since the last try at once
+  let good = false; // a frame came over this connection
+  let hurried = -Infinity; // when it was last tried at once
   const step = (event: MirrorEvent): { changed: boolean; fetch: boolean } => {
     const before = state;
     const result = stepMirror(state, event);
@@ -59,7 +60,9 @@ export async function* watchNode(client: Client, path: string, options: WatchOpt
     }
     // The server may have been restored meanwhile: its next full frame is taken as it is.
     step({ kind: "connected" });
-    const atOnce = good && failure?.retryAfter === undefined;
+    const moved = failure?.retryAfter === undefined || failure.code === "shutting_down";
+    const atOnce = good && moved && Date.now() - hurried >= earnedMs;
+    if (atOnce) hurried = Date.now();
     good = false;
     await pause(atOnce ? atOnceDelay(random) : reconnectDelay(attempt++, random, (failure?.retryAfter ?? 0) * 1000), options.signal);
   }

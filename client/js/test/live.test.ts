@@ -149,15 +149,6 @@ describe("the live connection", () => {
     expect(delays).toEqual([atOnceMs / 2, firstWindowMs / 2, firstWindowMs, atOnceMs / 2, firstWindowMs * 2]);
   });
 
-  it("does not come back at once when the server says when to", async () => {
-    const { server, live } = start({ random: () => 0.5 });
-    live.node("a");
-    await pass(50);
-    server.last.event("end", { code: "shutting_down", status: 503, retry: "after", retryAfter: 2, title: "Shutting down" });
-    await pass();
-    expect(live.status.retryAt).toBe(Date.now() + 2000 + firstWindowMs / 2);
-  });
-
   // fault 25
   it("notices a dead link by its silence, and a heartbeat keeps it", async () => {
     const { server, live } = start();
@@ -209,9 +200,21 @@ describe("the live connection", () => {
     const { server, live } = start({ random: () => 0 });
     live.node("a");
     await pass(50);
+    server.last.event("end", { code: "overloaded", status: 503, retry: "after", retryAfter: 5, title: "Overloaded" });
+    await pass();
+    expect([live.status.state, live.status.error?.code, live.status.retryAt]).toEqual(["reconnecting", "overloaded", Date.now() + 5000]);
+  });
+
+  it("looks for another server at once when its own goes down, and waits as long as that one asked when there is none", async () => {
+    const { server, live } = start({ random: () => 0.5 });
+    live.node("a");
+    await pass(50);
+    server.refusal = () => Promise.reject(new TypeError("connection refused"));
     server.last.event("end", { code: "shutting_down", status: 503, retry: "after", retryAfter: 5, title: "Shutting down" });
     await pass();
-    expect([live.status.state, live.status.error?.code, live.status.retryAt]).toEqual(["reconnecting", "shutting_down", Date.now() + 5000]);
+    expect([live.status.error?.code, live.status.retryAt]).toEqual(["shutting_down", Date.now() + atOnceMs / 2]);
+    await pass(atOnceMs / 2);
+    expect([server.asked.length, live.status.retryAt]).toEqual([2, Date.now() + 5000 + firstWindowMs / 2]);
   });
 
   it("does not come back by itself when it is refused, and does when asked", async () => {

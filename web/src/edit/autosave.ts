@@ -26,6 +26,8 @@ const maxStale = 8;
 /** The first wait after a failure, in milliseconds; each further one is twice as long, up to a bound. */
 const retryFirstMs = 250;
 const retryMaxMs = 30_000;
+/** Tries that do not wait for what the server asks for, unless it has too much to do. */
+const hasty = 2;
 /** The bound while typing goes on. */
 const typingRetryMs = 2_000;
 
@@ -299,10 +301,12 @@ export class Autosaver {
     this.retries++;
     if (error.retry === "never" && !(error.outcomeUnknown && error.code === "unexpected")) return { kind: "failed", error, retryAt: undefined };
     const backoff = Math.min(retryMaxMs, retryFirstMs * 2 ** Math.min(this.failures, 16)) * (0.5 + Math.random() / 2);
-    // A second is the least that a server can ask for, and then means "soon".
-    const asked = error.retryAfter === undefined || error.retryAfter <= 1 ? 0 : error.retryAfter * 1000;
+    // A server that has too much to do is waited for; one that starts, moves or is gone may have been replaced already.
+    const wanted = (error.retryAfter ?? 0) * 1000;
+    const busy = hasCode(error, "rate_limited", "overloaded", "storage_full");
+    const asked = busy || this.failures >= hasty ? wanted : 0;
     this.failures++;
-    this.notBefore = Date.now() + asked;
+    this.notBefore = busy ? Date.now() + wanted : 0;
     const wait = Math.max(backoff, asked);
     this.schedule(wait);
     return { kind: "failed", error, retryAt: Date.now() + wait };
