@@ -27,7 +27,7 @@ export function DemoPage() {
         <StreamState lost={lost} />
         <p class="lead">
           Type, or let the robot type. <strong>Kill the silo with the owner badge</strong>: another one takes over and no key is lost. Freeze one,
-          cut a link, and ask why.
+          cut a link, and ask why. All of it in numbers: <a href="/_cluster">the cluster</a>.
         </p>
       </header>
       <Stage state={value} />

@@ -1,8 +1,8 @@
-import type { DemoAction, DemoLink, DemoSilo } from "@hubmesh/client";
+import type { DemoAction, DemoLink, DemoSilo, Sums } from "@hubmesh/client";
 import type { ComponentChildren } from "preact";
 import { useNow } from "../app/hooks.ts";
 import { useSession } from "../app/session.ts";
-import { duration, total } from "../cluster/model.ts";
+import { duration, happened, total, words } from "../cluster/model.ts";
 import { Glyph } from "../ui/Glyph.tsx";
 import { Num } from "../ui/Num.tsx";
 import { actsOf, isCutOff } from "./model.ts";
@@ -27,9 +27,9 @@ export function SiloCard(props: { silo: DemoSilo; links: readonly DemoLink[]; ow
       <div class="slot-bar" aria-hidden="true"><span style={{ width: `${share * 100}%` }} /></div>
       <dl class={state === "up" ? "counts" : "counts stale"}>
         <Count label="Slots">{status === null ? "–" : <><Num value={status.slots.owned} /><span class="of"> / {status.slots.total}</span></>}</Count>
-        <Count label="Claims">{status === null ? "–" : <><Num value={status.claims.granted + status.claims.processesLanded} />{status.claims.claiming > 0 && <span class="of"> +{status.claims.claiming}</span>}</>}</Count>
-        <Count label="Refusals">{status === null ? "–" : <Num value={total(status.refusals)} />}</Count>
-        <Count label="Repairs">{status === null ? "–" : <Num value={total(status.repairs)} />}</Count>
+        <Count label="Claims" detail={status === null ? undefined : `${status.claims.granted} nodes, ${status.claims.processesLanded} process hubs`}>{status === null ? "–" : <><Num value={status.claims.granted + status.claims.processesLanded} />{status.claims.claiming > 0 && <span class="of"> +{status.claims.claiming}</span>}</>}</Count>
+        <Count label="Refusals" detail={status === null ? undefined : listed(status.refusals)}>{status === null ? "–" : <Num value={total(status.refusals)} />}</Count>
+        <Count label="Repairs" detail={status === null ? undefined : listed(status.repairs)}>{status === null ? "–" : <Num value={total(status.repairs)} />}</Count>
         <Count label="Requests"><Num value={front.requests} /></Count>
         <Count label="Streams"><Num value={front.streams} /></Count>
         <Count label="Failed"><Num value={front.failed} /></Count>
@@ -40,20 +40,28 @@ export function SiloCard(props: { silo: DemoSilo; links: readonly DemoLink[]; ow
   );
 }
 
-function Count({ label, children }: { label: string; children: ComponentChildren }) {
-  return <div><dt>{label}</dt><dd>{children}</dd></div>;
+function listed(sums: Sums): string | undefined {
+  return happened(sums).map(([name, n]) => `${words(name)} ${n}`).join(", ") || undefined;
 }
 
-const words: Record<DemoSilo["state"], string> = { starting: "starting", up: "up", frozen: "frozen", killed: "killed", leaving: "leaving", left: "left", failed: "failed" };
+function Count({ label, children, detail }: { label: string; children: ComponentChildren; detail?: string | undefined }) {
+  return <div title={detail}><dt>{label}</dt><dd>{children}</dd></div>;
+}
 
 function Since({ silo, cutOff }: { silo: DemoSilo; cutOff: boolean }) {
   const now = useNow(1000);
   return (
     <span class="silo-state">
       <span class="dot" aria-hidden="true" />
-      {words[silo.state]}{cutOff && silo.state === "up" && ", cut off"} <time class="muted" dateTime={silo.since}>{duration(Math.floor(Math.max(0, now - Date.parse(silo.since)) / 1000) * 1000).replace(".0", "").replace(/^0 ms$/, "now")}</time>
+      {silo.state}{cutOff && silo.state === "up" && ", cut off"} <time class="muted" dateTime={silo.since}>{sinceText(now - Date.parse(silo.since))}</time>
     </span>
   );
+}
+
+/** Whole seconds: it is drawn once a second. */
+function sinceText(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  return seconds < 1 ? "now" : seconds < 10 ? `${seconds} s` : duration(seconds * 1000);
 }
 
 function noteOf(silo: DemoSilo, owner: boolean, path: string): string {
