@@ -1,6 +1,7 @@
 import type { DemoState, StatesOptions } from "@hubmesh/client";
 import { useCallback, useEffect } from "preact/hooks";
 import { useLive, useStates } from "../app/hooks.ts";
+import { clusterPath } from "../app/place.ts";
 import { useSession } from "../app/session.ts";
 import { Loading } from "../node/NodePage.tsx";
 import { ErrorPanel } from "../ui/ErrorPanel.tsx";
@@ -25,9 +26,10 @@ export function DemoPage() {
       <header class="screen-head">
         <h1 tabIndex={-1}>Three silos, one page</h1>
         <StreamState lost={lost} />
+        <a class="screen-link" href={`/${clusterPath}`}>Cluster status</a>
         <p class="lead">
           Type, or let the robot type. <strong>Kill the silo with the owner badge</strong>: another one takes over and no key is lost. Freeze one,
-          cut a link, and ask why. All of it in numbers: <a href="/_cluster">the cluster</a>.
+          cut a link, and ask why.
         </p>
       </header>
       <Stage state={value} />

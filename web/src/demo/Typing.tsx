@@ -71,9 +71,9 @@ function Viewer({ saver }: { saver: Autosaver }) {
   const view = useLive(useCallback((path: string) => live.node(path), [live]), saver.path);
   const text = view.value === undefined ? "" : bodyText(view.value, saver.body);
   const box = useRef<HTMLDivElement>(null);
-  const known = useRef({ text, fresh: text.length });
-  if (known.current.text !== text) known.current = { text, fresh: commonStart(known.current.text, text) };
-  const { fresh } = known.current;
+  const known = useRef({ text, from: text.length, to: text.length });
+  if (known.current.text !== text) known.current = { text, ...changed(known.current.text, text) };
+  const { from, to } = known.current;
   const id = useId();
   useLayoutEffect(() => {
     const element = box.current;
@@ -83,7 +83,7 @@ function Viewer({ saver }: { saver: Autosaver }) {
     <div class="side-pane">
       <p class="pane-label" id={id}>Another viewer sees <Behind saver={saver} same={text === saver.text("body")} version={view.version} /></p>
       <div class="page-text mirror" ref={box} role="region" aria-labelledby={id} tabIndex={0}>
-        {text.slice(0, fresh)}<span key={view.version} class="fresh">{text.slice(fresh)}</span>
+        {text.slice(0, from)}<span key={view.version} class="fresh">{text.slice(from, to)}</span>{text.slice(to)}
       </div>
     </div>
   );
@@ -94,10 +94,14 @@ function Behind({ saver, same, version }: { saver: Autosaver; same: boolean; ver
   return <span class={same ? "chip good" : "chip"}>v{version} · {same ? "in step" : keys === 0 ? "on its way" : `${keys} ${keys === 1 ? "key" : "keys"} behind`}</span>;
 }
 
-function commonStart(a: string, b: string): number {
-  let n = 0;
-  while (n < a.length && n < b.length && a[n] === b[n]) n++;
-  return n;
+/** The stretch of a text that is not as it was. */
+function changed(old: string, text: string): { from: number; to: number } {
+  const shorter = Math.min(old.length, text.length);
+  let from = 0;
+  while (from < shorter && old[from] === text[from]) from++;
+  let end = 0;
+  while (end < shorter - from && old[old.length - 1 - end] === text[text.length - 1 - end]) end++;
+  return { from, to: text.length - end };
 }
 
 const number = new Intl.NumberFormat("en");
