@@ -2,7 +2,7 @@ import type { ClusterStatus, DemoLink, DemoSilo, DemoState, Observation, SiloSta
 import { describe, expect, it } from "vitest";
 import { duration, happened, judged, shortEpoch, total } from "../src/cluster/model.ts";
 import { Figures, maxLatencies, median } from "../src/demo/figures.ts";
-import { actsOf, incidentsOf, isCutOff, missingOf, ownerOf } from "../src/demo/model.ts";
+import { actsOf, complete, incidentsOf, isCutOff, missingOf, ownerOf } from "../src/demo/model.ts";
 import { keys, maxChars, typed } from "../src/demo/robot.ts";
 
 function silo(name: string, state: DemoSilo["state"]): DemoSilo {
@@ -90,6 +90,13 @@ describe("what can be done to a silo", () => {
   it("has one owner to show: the one that is up, where two have a hub", () => {
     const state = (servedBy: string[]): DemoState => ({ at: "", node: { path: "Demo/Page", servedBy }, silos: [silo("s1", "frozen"), silo("s2", "up")], links: [], events: [] });
     expect([ownerOf(state(["s1", "s2"])), ownerOf(state(["s1"])), ownerOf(state([]))]).toEqual(["s2", "s1", undefined]);
+  });
+});
+
+describe("a state of the demo", () => {
+  it("has its lists, also where an empty one came as null", () => {
+    const bare = { at: "", node: { path: "a", servedBy: null }, silos: [{ name: "s1", state: "up", waiting: null, status: undefined }], links: null, events: null } as unknown as DemoState;
+    expect(complete(bare)).toMatchObject({ node: { servedBy: [] }, silos: [{ waiting: [], status: null }], links: [], events: [] });
   });
 });
 

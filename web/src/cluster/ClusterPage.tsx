@@ -5,7 +5,7 @@ import { useSession } from "../app/session.ts";
 import { Loading } from "../node/NodePage.tsx";
 import { ErrorPanel } from "../ui/ErrorPanel.tsx";
 import { Glyph } from "../ui/Glyph.tsx";
-import { Num } from "../ui/Num.tsx";
+import { format, Num } from "../ui/Num.tsx";
 import { StreamState, Tile } from "../ui/Tile.tsx";
 import { total } from "./model.ts";
 import { ProcessFacts, SiloPanel } from "./SiloPanel.tsx";
@@ -52,7 +52,7 @@ function Silos({ status }: { status: ClusterStatus }) {
     <>
       <dl class="tiles" aria-label="Totals over the silos that answered">
         <Tile label="Silos that answered"><Num value={status.answered} /> <span class="of">of {status.silos.length}</span></Tile>
-        <Tile label="Slots owned"><Num value={totals.slots.owned} /> <span class="of">of {totals.slots.total}</span></Tile>
+        <Tile label="Slots owned"><Num value={totals.slots.owned} /> <span class="of">of {format.format(totals.slots.total)}</span></Tile>
         <Tile label="Slots settled"><Num value={totals.slots.settled} /></Tile>
         <Tile label="Directory entries"><Num value={totals.slots.entries} /></Tile>
         <Tile label="Nodes served"><Num value={totals.claims.granted} /> {totals.claims.claiming > 0 && <span class="of">+{totals.claims.claiming} claiming</span>}</Tile>

@@ -1,6 +1,6 @@
 import type { ClusterStatus, PeerStatus, ProcessStatus, SiloReport, Sums } from "@hubmesh/client";
 import type { ComponentChildren } from "preact";
-import { Num } from "../ui/Num.tsx";
+import { format, Num } from "../ui/Num.tsx";
 import { duration, happened, judged, shortEpoch, words } from "./model.ts";
 
 /** One silo: what it tells of itself, and how the others judge it. */
@@ -25,7 +25,7 @@ export function SiloPanel({ status, report }: { status: ClusterStatus; report: S
       {told === undefined ? <p class="why-missing">{report.missing}</p> : (
         <>
           <dl class="pairs">
-            <Pair label="Slots owned"><Num value={told.slots.owned} /> <span class="of">of {told.slots.total}</span></Pair>
+            <Pair label="Slots owned"><Num value={told.slots.owned} /> <span class="of">of {format.format(told.slots.total)}</span></Pair>
             <Pair label="Settled"><Num value={told.slots.settled} /></Pair>
             <Pair label="Entries"><Num value={told.slots.entries} /></Pair>
             <Pair label="Nodes served"><Num value={told.claims.granted} /></Pair>

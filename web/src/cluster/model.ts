@@ -1,13 +1,13 @@
 import type { ClusterStatus, MemberStatus, SiloReport, Sums } from "@hubmesh/client";
 
 /** The sum of all. */
-export function total(sums: Sums): number {
-  return Object.values(sums).reduce((a, b) => a + b, 0);
+export function total(sums: Sums | null): number {
+  return Object.values(sums ?? {}).reduce((a, b) => a + b, 0);
 }
 
 /** What has happened at least once, the most frequent first. */
-export function happened(sums: Sums): [string, number][] {
-  return Object.entries(sums).filter(([, n]) => n > 0).sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1));
+export function happened(sums: Sums | null): [string, number][] {
+  return Object.entries(sums ?? {}).filter(([, n]) => n > 0).sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1));
 }
 
 /** "views-fetched" as people write it. */

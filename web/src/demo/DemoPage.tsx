@@ -1,5 +1,5 @@
 import type { DemoState, StatesOptions } from "@hubmesh/client";
-import { useCallback, useEffect } from "preact/hooks";
+import { useCallback, useEffect, useMemo } from "preact/hooks";
 import { useLive, useStates } from "../app/hooks.ts";
 import { clusterPath } from "../app/place.ts";
 import { useSession } from "../app/session.ts";
@@ -7,6 +7,7 @@ import { Loading } from "../node/NodePage.tsx";
 import { ErrorPanel } from "../ui/ErrorPanel.tsx";
 import { StreamState } from "../ui/Tile.tsx";
 import { EventLog } from "./EventLog.tsx";
+import { complete } from "./model.ts";
 import { Stage } from "./Stage.tsx";
 import { Typing } from "./Typing.tsx";
 import { WhyPanel } from "./WhyPanel.tsx";
@@ -14,10 +15,11 @@ import { WhyPanel } from "./WhyPanel.tsx";
 /** Three silos to kill, freeze, cut and restart while somebody types into a node that they serve. */
 export function DemoPage() {
   const { client } = useSession();
-  const { value, error, lost, reload } = useStates(useCallback((options: StatesOptions) => client.demoState(options), [client]));
+  const { value: told, error, lost, reload } = useStates(useCallback((options: StatesOptions) => client.demoState(options), [client]));
   useEffect(() => {
     document.title = "Demo · hubmesh";
   }, []);
+  const value = useMemo(() => (told === undefined ? undefined : complete(told)), [told]);
   if (error?.code === "not_found") return <NoDemo />;
   if (error !== undefined) return <article class="demo"><ErrorPanel error={error} what="The demo can not be shown" onRetry={reload} /></article>;
   if (value === undefined) return <article class="demo">{lost === undefined ? <Loading /> : <ErrorPanel error={lost} what="The demo is not reached yet" />}</article>;

@@ -4,7 +4,7 @@ import { useNow } from "../app/hooks.ts";
 import { useSession } from "../app/session.ts";
 import { duration, happened, total, words } from "../cluster/model.ts";
 import { Glyph } from "../ui/Glyph.tsx";
-import { Num } from "../ui/Num.tsx";
+import { format, Num } from "../ui/Num.tsx";
 import { actsOf, isCutOff } from "./model.ts";
 
 /** One silo: how it is, what it does, and what can be done to it. */
@@ -26,7 +26,7 @@ export function SiloCard(props: { silo: DemoSilo; links: readonly DemoLink[]; ow
       </p>
       <div class="slot-bar" aria-hidden="true"><span style={{ width: `${share * 100}%` }} /></div>
       <dl class={state === "up" ? "counts" : "counts stale"}>
-        <Count label="Slots">{status === null ? "–" : <><Num value={status.slots.owned} /><span class="of"> / {status.slots.total}</span></>}</Count>
+        <Count label="Slots">{status === null ? "–" : <><Num value={status.slots.owned} /><span class="of"> / {format.format(status.slots.total)}</span></>}</Count>
         <Count label="Claims" detail={status === null ? undefined : `${status.claims.granted} nodes, ${status.claims.processesLanded} process hubs`}>{status === null ? "–" : <><Num value={status.claims.granted + status.claims.processesLanded} />{status.claims.claiming > 0 && <span class="of"> +{status.claims.claiming}</span>}</>}</Count>
         <Count label="Refusals" detail={status === null ? undefined : listed(status.refusals)}>{status === null ? "–" : <Num value={total(status.refusals)} />}</Count>
         <Count label="Repairs" detail={status === null ? undefined : listed(status.repairs)}>{status === null ? "–" : <Num value={total(status.repairs)} />}</Count>

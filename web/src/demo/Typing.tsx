@@ -8,6 +8,7 @@ import { bodyText } from "../edit/fields.ts";
 import { KeptText } from "../edit/KeptText.tsx";
 import { ErrorPanel } from "../ui/ErrorPanel.tsx";
 import { Glyph } from "../ui/Glyph.tsx";
+import { format } from "../ui/Num.tsx";
 import { Tile } from "../ui/Tile.tsx";
 import { Figures, median } from "./figures.ts";
 import { keyMs, keys, typed } from "./robot.ts";
@@ -104,8 +105,6 @@ function changed(old: string, text: string): { from: number; to: number } {
   return { from, to: text.length - end };
 }
 
-const number = new Intl.NumberFormat("en");
-
 function Tiles({ saver, figures, saves }: { saver: Autosaver; figures: Figures; saves: number }) {
   const now = useNow(250);
   const longest = figures.longest(now);
@@ -113,11 +112,11 @@ function Tiles({ saver, figures, saves }: { saver: Autosaver; figures: Figures; 
   return (
     <div class="figures">
       <dl class="tiles" aria-label="What became of the keys">
-        <Tile label="Keys typed">{number.format(figures.typed)}</Tile>
-        <Tile label="Keys saved">{number.format(figures.saved)}</Tile>
-        <Tile label="Unsaved now" kind={figures.unsaved > 40 ? "warn" : ""}>{number.format(figures.unsaved)}</Tile>
-        <Tile label="Saves acknowledged">{number.format(saves)}</Tile>
-        <Tile label="Saves tried again">{number.format(saver.retries)}</Tile>
+        <Tile label="Keys typed">{format.format(figures.typed)}</Tile>
+        <Tile label="Keys saved">{format.format(figures.saved)}</Tile>
+        <Tile label="Unsaved now" kind={figures.unsaved > 40 ? "warn" : ""}>{format.format(figures.unsaved)}</Tile>
+        <Tile label="Saves acknowledged">{format.format(saves)}</Tile>
+        <Tile label="Saves tried again">{format.format(saver.retries)}</Tile>
         <Tile label="Longest wait of a key, last minute">{figures.typed === 0 ? "–" : duration(longest)}</Tile>
       </dl>
       <figure class="spark">

@@ -35,6 +35,17 @@ export function isGone(silo: DemoSilo | undefined): boolean {
   return silo === undefined || silo.state === "killed" || silo.state === "left" || silo.state === "failed";
 }
 
+/** A state with its lists in place: an empty one may come as null. */
+export function complete(state: DemoState): DemoState {
+  return {
+    ...state,
+    node: { ...state.node, servedBy: state.node.servedBy ?? [] },
+    silos: (state.silos ?? []).map((silo) => ({ ...silo, waiting: silo.waiting ?? [], status: silo.status ?? null })),
+    links: state.links ?? [],
+    events: state.events ?? [],
+  };
+}
+
 /** The silo to show as the owner: one that is up is more likely to be it than one that stands still. */
 export function ownerOf(state: DemoState): string | undefined {
   const serving = state.silos.filter(({ name }) => state.node.servedBy.includes(name));

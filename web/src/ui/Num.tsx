@@ -1,6 +1,7 @@
 import { useRef } from "preact/hooks";
 
-const format = new Intl.NumberFormat("en");
+/** Writes numbers. */
+export const format = new Intl.NumberFormat("en");
 
 /** A number that is marked for a second after it has changed. */
 export function Num({ value, unit }: { value: number; unit?: string }) {
