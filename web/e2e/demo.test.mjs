@@ -179,6 +179,8 @@ test("the robot types by itself until it is stopped, and the events can be filte
   await button(page, "Ask").click();
   await page.locator(".why-facts").waitFor();
   await demo.picture(page, "demo-dark");
+  await page.emulateMedia({ colorScheme: "light" });
+  await demo.picture(page, "demo-light");
   await button(page, "Stop typing").click();
   await allSaved(page);
   assert.equal(await stored(page), await editor(page).inputValue());

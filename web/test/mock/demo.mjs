@@ -9,7 +9,7 @@ import { Problem } from "./store.mjs";
 /** @typedef {import("@hubmesh/client").SiloStatus} SiloStatus */
 
 const path = "Demo/Page";
-const slots = 1024;
+const slots = 4096;
 const replaceMs = 500;
 const frozenMs = 1_400;
 /** What each action needs, and what it leads to. @type {Record<string, SiloState[]>} */
