@@ -55,9 +55,10 @@ async function open(text, options = {}) {
     if (await button(page, `Thaw ${name}`).isVisible()) await button(page, `Thaw ${name}`).click();
     await isIn(page, name, "up");
   }
-  await owner(page);
+  await editor(page).fill(""); // nobody serves a node that nobody uses
   await editor(page).fill(text);
   await allSaved(page);
+  await owner(page);
   return page;
 }
 
@@ -156,6 +157,9 @@ test("a silo that left is started again and takes part again", async () => {
   const left = await owner(page);
   await button(page, `Leave ${left}`).press("Enter");
   await isIn(page, left, "left");
+  await editor(page).press("Control+End");
+  await editor(page).pressSequentially("On.", { delay: 10 });
+  await allSaved(page);
   await owner(page, left);
   await button(page, "Restart " + left).press("Enter");
   await isIn(page, left, "up");
@@ -163,7 +167,7 @@ test("a silo that left is started again and takes part again", async () => {
     const found = [...document.querySelectorAll(".silo-card")].find((e) => e.querySelector("h2")?.textContent === name);
     return Number.parseInt(found?.querySelector(".counts dd")?.textContent?.replaceAll(",", "") ?? "0", 10) > 0;
   }, left);
-  assert.equal(await stored(page), "Rolling.\n");
+  assert.equal(await stored(page), "Rolling.\nOn.");
   await page.context().close();
 });
 
@@ -180,6 +184,7 @@ test("the robot types by itself until it is stopped, and the events can be filte
   await page.locator(".why-facts").waitFor();
   await demo.picture(page, "demo-dark");
   await page.emulateMedia({ colorScheme: "light" });
+  await page.waitForTimeout(400); // colours fade
   await demo.picture(page, "demo-light");
   await button(page, "Stop typing").click();
   await allSaved(page);

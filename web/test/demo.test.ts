@@ -2,7 +2,7 @@ import type { ClusterStatus, DemoLink, DemoSilo, DemoState, Observation, SiloSta
 import { describe, expect, it } from "vitest";
 import { duration, happened, judged, shortEpoch, total } from "../src/cluster/model.ts";
 import { Figures, maxLatencies, median } from "../src/demo/figures.ts";
-import { actsOf, complete, incidentsOf, isCutOff, missingOf, ownerOf } from "../src/demo/model.ts";
+import { actsOf, complete, incidentsOf, isCutOff, missingOf, ownerOf, textOf } from "../src/demo/model.ts";
 import { keys, maxChars, typed } from "../src/demo/robot.ts";
 
 function silo(name: string, state: DemoSilo["state"]): DemoSilo {
@@ -97,6 +97,15 @@ describe("a state of the demo", () => {
   it("has its lists, also where an empty one came as null", () => {
     const bare = { at: "", node: { path: "a", servedBy: null }, silos: [{ name: "s1", state: "up", waiting: null, status: undefined }], links: null, events: null } as unknown as DemoState;
     expect(complete(bare)).toMatchObject({ node: { servedBy: [] }, silos: [{ waiting: [], status: null }], links: [], events: [] });
+  });
+});
+
+describe("an event", () => {
+  const event = (kind: "action" | "log", text: string) => textOf({ seq: 1, at: "", silo: "s2", kind, level: "info", text });
+
+  it("says what was done, and a log line without what its place says", () => {
+    expect([event("action", "kill"), event("action", "cut s1 – s2"), event("log", "kill")]).toEqual(["killed", "cut s1 – s2", "kill"]);
+    expect(event("log", "A view counts silo=s2 epoch=d7a324e39672755a view=1.4 [s2/d7a324e39672755a]")).toBe("A view counts epoch=72755a view=1.4 [s2/72755a]");
   });
 });
 

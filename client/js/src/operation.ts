@@ -181,6 +181,8 @@ export interface DemoSilo {
   name: string;
   state: DemoSiloState;
   since: string;
+  /** Of one that failed. */
+  why?: string;
   /** Its own HTTP server; "" when it has none now. */
   url: string;
   ready: boolean;

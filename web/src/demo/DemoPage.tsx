@@ -7,7 +7,7 @@ import { Loading } from "../node/NodePage.tsx";
 import { ErrorPanel } from "../ui/ErrorPanel.tsx";
 import { StreamState } from "../ui/Tile.tsx";
 import { EventLog } from "./EventLog.tsx";
-import { complete } from "./model.ts";
+import { complete, ownerOf } from "./model.ts";
 import { Stage } from "./Stage.tsx";
 import { Typing } from "./Typing.tsx";
 import { WhyPanel } from "./WhyPanel.tsx";
@@ -50,7 +50,7 @@ export function DemoPage() {
 function Page({ state }: { state: DemoState }) {
   const { live } = useSession();
   const { value, status, error } = useLive(useCallback((path: string) => live.node(path), [live]), state.node.path);
-  if (value !== undefined) return <Typing key={value.path} node={value} />;
+  if (value !== undefined) return <Typing key={value.path} node={value} owner={ownerOf(state)} />;
   return (
     <section class="panel typing" aria-label={`Node ${state.node.path}`}>
       {error !== undefined ? <ErrorPanel error={error} what={`${state.node.path} can not be read`} compact />

@@ -1,5 +1,6 @@
 import type { DemoEvent } from "@hubmesh/client";
 import { useState } from "preact/hooks";
+import { textOf } from "./model.ts";
 
 /** What has happened, the newest first. */
 export function EventLog({ events, silos }: { events: readonly DemoEvent[]; silos: readonly string[] }) {
@@ -16,10 +17,10 @@ export function EventLog({ events, silos }: { events: readonly DemoEvent[]; silo
       {shown.length === 0 ? <p class="muted">Nothing yet.</p> : (
         <ol class="events" tabIndex={0} aria-label="Events, the newest first">
           {shown.map((event) => (
-            <li key={event.seq} class={`${event.kind} ${event.level}`}>
+            <li key={event.seq} title={event.text} class={`${event.kind} ${event.level}`}>
               <time dateTime={event.at}>{timeOf(event.at)}</time>
               <span class="who">{event.silo}</span>
-              <span class="what">{event.level !== "info" && <span class="level">{event.level === "warn" ? "warning" : event.level}: </span>}{event.text}</span>
+              <span class="what">{event.level !== "info" && <span class="level">{event.level === "warn" ? "warning" : event.level}: </span>}{textOf(event)}</span>
             </li>
           ))}
         </ol>

@@ -18,7 +18,7 @@ import { Sparkline } from "./Sparkline.tsx";
 const timing = { quietMs: 120, longestMs: 240 };
 
 /** The editor of the demo's node, what another viewer sees of it, and what becomes of the keys. */
-export function Typing({ node }: { node: MeshNode }) {
+export function Typing({ node, owner }: { node: MeshNode; owner: string | undefined }) {
   const session = useSession();
   const [saver] = useState(() => session.saverFor(node.path, node, timing));
   const [figures] = useState(() => new Figures());
@@ -41,6 +41,7 @@ export function Typing({ node }: { node: MeshNode }) {
       <header class="panel-head">
         <h2><a href={`/${node.path}`}>{node.path}</a></h2>
         <Saving saver={saver} />
+        <span class="muted">{owner === undefined ? "served by nobody now: the next key starts it" : <>served by <strong>{owner}</strong></>}</span>
         <button type="button" class={robot ? "button small robot on" : "button small robot"} aria-pressed={robot} onClick={() => setRobot(!robot)}>
           <Glyph name="robot" />{robot ? "Stop typing" : "Type for me"}
         </button>

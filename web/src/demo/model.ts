@@ -1,4 +1,4 @@
-import type { DemoAction, DemoLink, DemoSilo, DemoSiloState, DemoState, Incident, Why } from "@hubmesh/client";
+import type { DemoAction, DemoEvent, DemoLink, DemoSilo, DemoSiloState, DemoState, Incident, Why } from "@hubmesh/client";
 import type { GlyphName } from "../ui/Glyph.tsx";
 
 /** A button of a silo: what it does, and whether the silo's state allows it. */
@@ -65,4 +65,15 @@ export function incidentsOf(why: Why): (Incident & { seenBy: string })[] {
 export function missingOf(text: string): { silo: string; reason: string } {
   const at = text.indexOf(": ");
   return at < 0 ? { silo: text, reason: "" } : { silo: text.slice(0, at), reason: text.slice(at + 2) };
+}
+
+const done: Readonly<Record<string, string>> = {
+  kill: "killed", freeze: "frozen", thaw: "thawed", restart: "started again", leave: "asked to leave",
+  cut: "cut off from the others", heal: "linked to the others again",
+};
+
+/** What an event says, without what its line shows anyway, and with the ends of epochs. */
+export function textOf({ kind, silo, text }: DemoEvent): string {
+  const said = kind === "action" ? (done[text] ?? text) : text;
+  return said.replace(` silo=${silo} `, " ").replace(/\b[0-9a-f]{10}([0-9a-f]{6})\b/g, "$1");
 }

@@ -88,7 +88,7 @@ export class MockDemo extends EventEmitter {
     const states = allowed[action];
     if (states === undefined) throw new Problem(400, "bad_request", `There is no action "${action}".`);
     if (!states.includes(silo.state)) throw new Problem(409, "conflict", `${name} is ${silo.state}: ${action} needs it ${states.join(" or ")}.`, "now");
-    this.note(name, "action", action === "kill" ? "warn" : "info", { kill: "killed", freeze: "frozen", thaw: "thawed", restart: "started again", leave: "asked to leave", cut: "cut off from the other silos", heal: "reached again by the other silos" }[action] ?? action);
+    this.note(name, "action", action === "kill" ? "warn" : "info", action);
     switch (action) {
       case "kill": return this.#gone(silo, "killed", 300);
       case "leave": return this.#gone(silo, "left", 50);
@@ -122,7 +122,7 @@ export class MockDemo extends EventEmitter {
     const link = this.links.find((l) => (l.a === a && l.b === b) || (l.a === b && l.b === a));
     if (link === undefined) throw new Problem(404, "not_found", `There is no link between "${a}" and "${b}".`);
     link.cut = cut;
-    this.note("", "action", cut ? "warn" : "info", `the link ${a} – ${b} is ${cut ? "cut" : "healed"}`);
+    this.note("", "action", cut ? "warn" : "info", `${cut ? "cut" : "heal"} ${a} – ${b}`);
     this.#cutChanged();
   }
 
