@@ -5,6 +5,7 @@
 //   HUBMESH_LOGIN        a login link of it (used once)
 //   HUBMESH_TOKEN        a token with the rights of an administrator
 //   HUBMESH_URL_B, HUBMESH_LOGIN_B  the same of a second server on the same database, for shared.test.mjs
+//   HUBMESH_DEMO_URL, HUBMESH_DEMO_LOGIN  a running `hubmesh demo` and its login link, for demo.test.mjs
 //   HUBMESH_SCREENSHOTS  a directory for pictures of each scenario
 import { mkdir } from "node:fs/promises";
 import axe from "axe-core";
@@ -33,14 +34,35 @@ export class Harness {
     return harness;
   }
 
+  /** Three silos: `hubmesh demo`, or a mock that plays them. */
+  static async demo() {
+    const harness = new Harness();
+    await harness.#open(process.env["HUBMESH_DEMO_URL"], process.env["HUBMESH_DEMO_LOGIN"], "", { demo: true });
+    return harness;
+  }
+
+  /** The mock, whatever the environment says. */
+  static async mock() {
+    const harness = new Harness();
+    await harness.#open("", "", "", {});
+    return harness;
+  }
+
   /** @param {string} suffix */
-  async #start(suffix) {
-    let login = process.env[`HUBMESH_LOGIN${suffix}`];
-    this.url = (process.env[`HUBMESH_URL${suffix}`] ?? "").replace(/\/$/, "");
-    this.token = process.env["HUBMESH_TOKEN"] ?? "";
+  #start(suffix) {
+    return this.#open(process.env[`HUBMESH_URL${suffix}`], process.env[`HUBMESH_LOGIN${suffix}`], process.env["HUBMESH_TOKEN"], {});
+  }
+
+  /** @param {string | undefined} url @param {string | undefined} login @param {string | undefined} token @param {{ demo?: boolean }} options of the mock */
+  async #open(url, login, token, options) {
+    this.url = (url ?? "").replace(/\/$/, "");
+    this.token = token ?? "";
+    /** @type {Awaited<ReturnType<typeof import("../test/mock/server.mjs").startMock>> | undefined} */
+    this.mocked = undefined;
     if (this.url === "") {
       const { startMock } = await import("../test/mock/server.mjs");
-      const mock = await startMock();
+      const mock = await startMock(options);
+      this.mocked = mock;
       this.#closers.push(() => mock.stop());
       [this.url, this.token, login] = [mock.origin, mock.token, mock.login];
     }

@@ -7,6 +7,9 @@ import "./styles/node.css";
 import "./styles/document.css";
 import "./styles/edit.css";
 import "./styles/lists.css";
+import "./styles/screen.css";
+import "./styles/cluster.css";
+import "./styles/demo.css";
 
 import { Component, render, type ComponentChildren } from "preact";
 import { App, crashOf } from "./app/App.tsx";

@@ -1,5 +1,7 @@
 import { defaultRequestTimeoutMs, send, sendForJson, type Fetch, type RequestOptions, type Transport } from "./http.ts";
+import type { ClusterStatus, DemoAction, DemoState, Why } from "./operation.ts";
 import { encodePath } from "./path.ts";
+import { followStates, type StatesOptions } from "./states.ts";
 import type {
   ChildrenPage, CreateResult, Deleted, FileListing, Json, JsonObject, MeshNode, NodeFields, QueryResult, Rendered,
   VersionEntry, WhoAmI,
@@ -134,8 +136,33 @@ export class Client implements Transport {
   }
 
   /** What the server's process knows about the hub at a node path or process address. */
-  why(address: string, options: CallOptions = {}): Promise<Json> {
+  why(address: string, options: CallOptions = {}): Promise<Why> {
     return this.json(`/api/why/${encodePath(address)}`, { ...options });
+  }
+
+  /** What the silos of the cluster say of themselves now; for an Admin of the root scope. */
+  clusterStatus(options: CallOptions = {}): Promise<ClusterStatus> {
+    return this.json("/api/cluster", { ...options });
+  }
+
+  /** The same each second, until the signal aborts; see followStates. */
+  watchCluster(options: StatesOptions): AsyncGenerator<ClusterStatus> {
+    return followStates(this, "/api/cluster/watch", "status", options);
+  }
+
+  /** The state of `hubmesh demo` whenever it changes; any other server refuses with `not_found`. */
+  demoState(options: StatesOptions): AsyncGenerator<DemoState> {
+    return followStates(this, "/api/demo/state", "state", options);
+  }
+
+  /** Does something to a silo of the demo; `conflict` when its state does not allow it. */
+  async demoAct(silo: string, action: DemoAction, options: CallOptions = {}): Promise<void> {
+    await send(this, `/api/demo/silos/${encodePath(silo)}`, { ...options, method: "POST", json: { action } });
+  }
+
+  /** Cuts the link between two silos of the demo, or heals it. */
+  async demoLink(a: string, b: string, cut: boolean, options: CallOptions = {}): Promise<void> {
+    await send(this, "/api/demo/links", { ...options, method: "POST", json: { a, b, cut } });
   }
 
   /** Recent read lapses, newest first. */

@@ -50,6 +50,16 @@ export class HubmeshError extends Error {
   get transient(): boolean {
     return this.retry === "after";
   }
+
+  /**
+   * A write that failed like this may have been done all the same: no answer came, or none of this API, or
+   * the one that says so. Read what was written to find out.
+   */
+  get outcomeUnknown(): boolean {
+    if (this.problem["outcome"] === "unknown" || this.code === "network" || this.code === "timeout") return true;
+    const refused = this.status >= 400 && this.status < 500;
+    return !refused && (this.code === "unexpected" || this.code === "lapsed" || this.code === "internal");
+  }
 }
 
 /** Whether a value is an error of the given code. */

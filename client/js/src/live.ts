@@ -1,4 +1,4 @@
-import { reconnectDelay } from "./backoff.ts";
+import { atOnceDelay, earnedMs, reconnectDelay } from "./backoff.ts";
 import type { Client } from "./client.ts";
 import { fromFailure, HubmeshError } from "./errors.ts";
 import { parseLive } from "./frames.ts";
@@ -30,12 +30,15 @@ export interface LiveOptions {
 interface Connection {
   readonly abort: AbortController;
   readonly topics: readonly Topic<unknown>[];
-  opened: boolean;
+  /** Milliseconds since 1970 at which the server accepted it; 0 before. */
+  openedAt: number;
 }
 
 /** Characters of the subscriptions in the URL: servers and proxies bound the head of a request. */
 const maxQueryChars = 32 * 1024;
 const order: readonly TopicKind[] = ["node", "children", "query"];
+/** Milliseconds after which a subscription that ended for now is asked for once more. "After a second" is the least that a server can say. */
+const againMs = 500;
 /** A connection that lived this long was a good one: the next reconnect starts from the narrow window. */
 const healthyMs = 20_000;
 
@@ -58,6 +61,9 @@ export class Live {
   private readonly reads = new AbortController();
   private queryChars = 0;
   private attempt = 0;
+  /** A connection that breaks is tried again at once: not twice in a row, unless it had lived meanwhile. */
+  private atOnce = true;
+  private asked = 0;
   private shown: LiveStatus = { state: "idle", error: undefined, retryAt: undefined };
 
   constructor(private readonly client: Client, options: LiveOptions = {}) {
@@ -193,7 +199,7 @@ export class Live {
       this.setStatus("idle");
       return;
     }
-    const connection: Connection = { abort: new AbortController(), topics, opened: false };
+    const connection: Connection = { abort: new AbortController(), topics, openedAt: 0 };
     this.next = connection;
     if (this.shown.state === "reconnecting") this.setStatus("reconnecting", this.shown.error);
     else if (this.current === undefined) this.setStatus("connecting");
@@ -230,13 +236,17 @@ export class Live {
 
   private opened(connection: Connection): void {
     if (this.next !== connection) return;
-    connection.opened = true;
+    connection.openedAt = Date.now();
     this.current?.abort.abort();
     this.current = connection;
     this.next = undefined;
     clearTimeout(this.healthy);
-    this.healthy = setTimeout(() => { this.attempt = 0; }, healthyMs);
+    this.healthy = setTimeout(() => {
+      this.attempt = 0;
+      this.atOnce = true;
+    }, healthyMs);
     for (const topic of connection.topics) topic.connected();
+    this.asked = 0;
     this.setStatus("connected");
   }
 
@@ -254,9 +264,26 @@ export class Live {
       this.setStatus("refused", error);
       return;
     }
-    const delay = reconnectDelay(this.attempt++, this.random, (error?.retryAfter ?? 0) * 1000);
+    const delay = this.delayAfter(connection, error);
     this.schedule(delay);
     this.setStatus("reconnecting", error, Date.now() + delay);
+  }
+
+  /**
+   * Milliseconds until the next try: at once after a good connection breaks, or its server goes down, because
+   * another may be there already. What that server asked to wait holds if the try at once does not help.
+   */
+  private delayAfter({ openedAt }: Connection, error: HubmeshError | undefined): number {
+    const asked = (error?.retryAfter ?? 0) * 1000;
+    if (openedAt > 0 && Date.now() - openedAt >= earnedMs) this.atOnce = true;
+    if (openedAt > 0 && this.atOnce && (asked === 0 || error?.code === "shutting_down")) {
+      this.atOnce = false;
+      this.asked = asked;
+      return atOnceDelay(this.random);
+    }
+    const delay = reconnectDelay(this.attempt++, this.random, Math.max(asked, this.asked));
+    this.asked = 0;
+    return delay;
   }
 
   /** Without a connection a subscription that had no frame yet shows at least what is there now. */
@@ -270,7 +297,7 @@ export class Live {
   /** One subscription ended: for good, or to be asked for again. */
   private ended(topic: Topic<unknown>, error: HubmeshError): void {
     if (error.retry === "never" || this.timer !== undefined) return;
-    this.schedule(reconnectDelay(topic.endings++, this.random, (error.retryAfter ?? 0) * 1000));
+    this.schedule(askedAgain(topic.endings++, this.random, error));
   }
 
   private fetchNode(topic: NodeTopic, connection: Connection): void {
@@ -303,6 +330,12 @@ export class Live {
     this.shown = { state, error, retryAt };
     for (const listener of [...this.statusListeners]) listener();
   }
+}
+
+/** Milliseconds until a subscription that ended for now is asked for again: soon, where its hub starts or moves. */
+function askedAgain(endings: number, random: () => number, { code, retryAfter = 0 }: HubmeshError): number {
+  if (endings === 0 && (retryAfter <= 1 || code === "shutting_down")) return Math.floor((0.5 + random() / 2) * againMs);
+  return reconnectDelay(Math.max(0, endings - 1), random, retryAfter * 1000);
 }
 
 function charsOf(topic: { kind: TopicKind; argument: string }): number {

@@ -1,4 +1,4 @@
-import { reconnectDelay } from "./backoff.ts";
+import { atOnceDelay, earnedMs, pause, reconnectDelay } from "./backoff.ts";
 import type { Client } from "./client.ts";
 import { hasCode, HubmeshError } from "./errors.ts";
 import { parseData, parseFrame } from "./frames.ts";
@@ -15,7 +15,8 @@ export interface WatchOptions {
 
 /**
  * Watches one node on a connection of its own and yields each new state. A lost connection is made
- * again and resumed from the version held (Last-Event-ID), so that nothing is lost or seen twice.
+ * again, at once and then after random waits, and resumed from the version held (Last-Event-ID), so that
+ * nothing is lost or seen twice.
  * Ends when the signal aborts; throws when the server ends the watch for good.
  */
 export async function* watchNode(client: Client, path: string, options: WatchOptions): AsyncGenerator<MirrorState> {
@@ -23,6 +24,8 @@ export async function* watchNode(client: Client, path: string, options: WatchOpt
   const random = options.random ?? Math.random;
   let state = initialMirror;
   let attempt = 0;
+  let good = false; // a frame came over this connection
+  let hurried = -Infinity; // when it was last tried at once
   const step = (event: MirrorEvent): { changed: boolean; fetch: boolean } => {
     const before = state;
     const result = stepMirror(state, event);
@@ -36,6 +39,7 @@ export async function* watchNode(client: Client, path: string, options: WatchOpt
       const silence = options.silenceMs === undefined ? {} : { silenceMs: options.silenceMs };
       for await (const events of openEventStream(client, url, { ...silence, headers, signal: options.signal })) {
         attempt = 0;
+        good = true;
         for (const event of events) {
           const frame = parseFrame(event, parseData(event));
           if (frame === undefined) continue;
@@ -56,7 +60,11 @@ export async function* watchNode(client: Client, path: string, options: WatchOpt
     }
     // The server may have been restored meanwhile: its next full frame is taken as it is.
     step({ kind: "connected" });
-    await pause(reconnectDelay(attempt++, random, (failure?.retryAfter ?? 0) * 1000), options.signal);
+    const moved = failure?.retryAfter === undefined || failure.code === "shutting_down";
+    const atOnce = good && moved && Date.now() - hurried >= earnedMs;
+    if (atOnce) hurried = Date.now();
+    good = false;
+    await pause(atOnce ? atOnceDelay(random) : reconnectDelay(attempt++, random, (failure?.retryAfter ?? 0) * 1000), options.signal);
   }
 }
 
@@ -68,17 +76,4 @@ async function fetchNode(client: Client, path: string, signal: AbortSignal): Pro
     if (!hasCode(cause, "not_found")) throw cause;
     throw new HubmeshError({ code: "network", retry: "after", title: "The node changed while it was read", cause });
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", done, { once: true });
-    if (signal.aborted) done();
-  });
 }

@@ -122,4 +122,21 @@ describe.skipIf(url === "")("the server", () => {
     expect((await client.whoami()).anonymous).toBe(false);
     expect((await new Client({ baseUrl: url }).whoami()).anonymous).toBe(true);
   });
+
+  it("tells of its part in a cluster, or that it has none, and why a node is as it is", async () => {
+    const path = `${space}/why`;
+    await client.create(path, { name: "Why", content: { a: 1 } });
+    const [status, why] = [await client.clusterStatus(), await client.why(path)];
+    expect(status.cluster ? status.silos.length > 0 : status.process !== undefined).toBe(true);
+    expect([why.address, why.kind, why.bounds.length > 0]).toEqual([path, "node", true]);
+    expect([why.clause !== "", status.missing, why.cluster === undefined]).toEqual([true, [], !status.cluster]);
+  });
+
+  it("refuses what only the demo has, with not_found", async () => {
+    const abort = new AbortController();
+    const first = (): Promise<unknown> => client.demoState({ signal: abort.signal }).next();
+    const codes = [await codeOf(first()), await codeOf(client.demoAct("s1", "kill")), await codeOf(client.demoLink("s1", "s2", true))];
+    abort.abort();
+    expect(codes).toEqual(["not_found", "not_found", "not_found"]);
+  });
 });

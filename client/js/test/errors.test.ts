@@ -95,3 +95,15 @@ describe("a request", () => {
     expect(new Headers(seen[0]?.[1].headers).get("authorization")).toBe("Bearer hm_x");
   });
 });
+
+describe("the outcome of a write that failed", () => {
+  const of = (code: string, status: number, problem = {}) => new HubmeshError({ code, status, problem }).outcomeUnknown;
+
+  it("is not known when no answer came, none of this API, or one that says so", () => {
+    expect([of("network", 0), of("timeout", 0), of("unexpected", 502), of("unexpected", 200), of("lapsed", 503), of("internal", 500), of("shutting_down", 503, { outcome: "unknown" })]).toEqual(Array(7).fill(true));
+  });
+
+  it("is known when the server refused", () => {
+    expect([of("starting", 503), of("shutting_down", 503), of("unavailable", 503), of("overloaded", 503), of("undetermined", 503), of("stale", 412), of("forbidden", 403), of("unexpected", 413)]).toEqual(Array(8).fill(false));
+  });
+});

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { firstWindowMs, maxWindowMs, reconnectDelay } from "../src/backoff.ts";
+import { atOnceMs, earnedMs, firstWindowMs, maxWindowMs, reconnectDelay } from "../src/backoff.ts";
 import { Live, type LiveOptions } from "../src/live.ts";
 import { silenceLimitMs } from "../src/stream.ts";
 import type { Json } from "../src/types.ts";
@@ -126,11 +126,27 @@ describe("the live connection", () => {
     server.last.break();
     await pass();
     expect([live.status.state, view.current.status, view.current.version]).toEqual(["reconnecting", "live", 1]);
-    expect(live.status.retryAt).toBe(Date.now() + firstWindowMs / 2);
-    await pass(firstWindowMs);
+    expect(live.status.retryAt).toBe(Date.now() + atOnceMs / 2);
+    await pass(atOnceMs);
     server.last.event("full", { sub: 0, ...(fullOf("a", 7) as object) } as Json);
     await pass();
     expect([live.status.state, view.current.version]).toEqual(["connected", 7]);
+  });
+
+  it("comes back at once when it breaks, by windows when that does not help, and at once again after it has lived", async () => {
+    const { server, live } = start({ random: () => 0.5 });
+    live.node("a");
+    await pass(50);
+    const delays: number[] = [];
+    for (const lived of [0, 0, 0, earnedMs, earnedMs - 1]) {
+      await pass(lived);
+      server.last.break();
+      await pass();
+      delays.push((live.status.retryAt ?? 0) - Date.now());
+      await pass(delays.at(-1) ?? 0);
+      expect(live.status.state).toBe("connected");
+    }
+    expect(delays).toEqual([atOnceMs / 2, firstWindowMs / 2, firstWindowMs, atOnceMs / 2, firstWindowMs * 2]);
   });
 
   // fault 25
@@ -184,9 +200,21 @@ describe("the live connection", () => {
     const { server, live } = start({ random: () => 0 });
     live.node("a");
     await pass(50);
+    server.last.event("end", { code: "overloaded", status: 503, retry: "after", retryAfter: 5, title: "Overloaded" });
+    await pass();
+    expect([live.status.state, live.status.error?.code, live.status.retryAt]).toEqual(["reconnecting", "overloaded", Date.now() + 5000]);
+  });
+
+  it("looks for another server at once when its own goes down, and waits as long as that one asked when there is none", async () => {
+    const { server, live } = start({ random: () => 0.5 });
+    live.node("a");
+    await pass(50);
+    server.refusal = () => Promise.reject(new TypeError("connection refused"));
     server.last.event("end", { code: "shutting_down", status: 503, retry: "after", retryAfter: 5, title: "Shutting down" });
     await pass();
-    expect([live.status.state, live.status.error?.code, live.status.retryAt]).toEqual(["reconnecting", "shutting_down", Date.now() + 5000]);
+    expect([live.status.error?.code, live.status.retryAt]).toEqual(["shutting_down", Date.now() + atOnceMs / 2]);
+    await pass(atOnceMs / 2);
+    expect([server.asked.length, live.status.retryAt]).toEqual([2, Date.now() + 5000 + firstWindowMs / 2]);
   });
 
   it("does not come back by itself when it is refused, and does when asked", async () => {

@@ -1,6 +1,9 @@
 import { hasCode, HubmeshError } from "@hubmesh/client";
+import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ActivityStrip } from "../activity/ActivityStrip.tsx";
+import { ClusterPage } from "../cluster/ClusterPage.tsx";
+import { DemoPage } from "../demo/DemoPage.tsx";
 import { Loading, NodePage } from "../node/NodePage.tsx";
 import { Tree } from "../tree/Tree.tsx";
 import { TreeStore } from "../tree/store.ts";
@@ -9,6 +12,7 @@ import { Glyph } from "../ui/Glyph.tsx";
 import { Header } from "./Header.tsx";
 import { Home } from "./Home.tsx";
 import { useLoad, useNotices, usePlace } from "./hooks.ts";
+import { clusterPath, demoPath } from "./place.ts";
 import { useSession } from "./session.ts";
 import { SignIn } from "./SignIn.tsx";
 
@@ -32,6 +36,9 @@ export function App() {
   return value.readable ? <Shell /> : <SignIn />;
 }
 
+/** What fills the page beside the tree. */
+const screens: Readonly<Record<string, (() => JSX.Element) | undefined>> = { [clusterPath]: ClusterPage, [demoPath]: DemoPage };
+
 function Shell() {
   const session = useSession();
   const place = usePlace();
@@ -39,6 +46,7 @@ function Shell() {
   const [drawer, setDrawer] = useState(false);
   const side = useRef<HTMLElement>(null);
   const first = useRef(true);
+  const Screen = screens[place.path];
 
   // A new place is told by moving the focus to its heading, except when the keys were used in the tree.
   useEffect(() => {
@@ -67,8 +75,8 @@ function Shell() {
         event.preventDefault();
         document.querySelector<HTMLElement>("main")?.focus();
       }}>Skip to content</a>
-      <Header drawerOpen={drawer} onDrawer={() => setDrawer(!drawer)} />
-      <div class="body">
+      <Header drawerOpen={drawer} onDrawer={Screen === undefined ? () => setDrawer(!drawer) : undefined} />
+      {Screen !== undefined ? <main id="main" class="screen" tabIndex={-1}><Screen /></main> : <div class="body">
         <aside ref={side} id="side" class={drawer ? "side open" : "side"} aria-label="Tree of nodes">
           <Tree store={tree} current={place.path} onOpened={() => setDrawer(false)} />
         </aside>
@@ -76,9 +84,9 @@ function Shell() {
         <main id="main" class="main" tabIndex={-1} inert={drawer}>
           {place.path === "" ? <Home /> : <NodePage key={place.path} path={place.path} />}
         </main>
-      </div>
-      <div class="foot">
-        <ActivityStrip />
+      </div>}
+      <div class={Screen === undefined ? "foot" : "foot wide"}>
+        {Screen === undefined && <ActivityStrip />}
         <Notices />
       </div>
     </>

@@ -1,4 +1,4 @@
-import { HubmeshError, type LiveStatus, type Snapshot, type View } from "@hubmesh/client";
+import { HubmeshError, type LiveStatus, type Snapshot, type StatesOptions, type View } from "@hubmesh/client";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Place } from "./place.ts";
 import { useSession, type Notice } from "./session.ts";
@@ -87,6 +87,62 @@ export function useLoad<T>(key: string | undefined, load: (signal: AbortSignal) 
   const reload = useCallback(() => setRound((n) => n + 1), []);
   const own = key !== undefined && subject(state.key) === subject(key);
   return { value: own ? state.value : undefined, error: own ? state.error : undefined, loading: !own || state.loading, reload };
+}
+
+export interface Followed<T> {
+  value: T | undefined;
+  /** Set: refused for good. */
+  error: HubmeshError | undefined;
+  /** Set: the stream is lost and tried again; the value is the last one. */
+  lost: HubmeshError | undefined;
+  reload: () => void;
+}
+
+/** Follows a stream of whole states while the page is seen; `follow` must not change. */
+export function useStates<T>(follow: (options: StatesOptions) => AsyncGenerator<T>): Followed<T> {
+  const [state, setState] = useState<Omit<Followed<T>, "reload">>({ value: undefined, error: undefined, lost: undefined });
+  const [round, setRound] = useState(0);
+  const hidden = useHidden();
+  useEffect(() => {
+    if (hidden) return;
+    const abort = new AbortController();
+    const { signal } = abort;
+    setState((old) => ({ ...old, error: undefined }));
+    void (async () => {
+      try {
+        for await (const value of follow({ signal, onLink: (lost) => setState((old) => (signal.aborted || old.lost === lost ? old : { ...old, lost })) })) {
+          if (!signal.aborted) setState({ value, error: undefined, lost: undefined });
+        }
+      } catch (cause) {
+        if (signal.aborted) return;
+        const error = cause instanceof HubmeshError ? cause : new HubmeshError({ code: "unexpected", title: "Something went wrong in the page", detail: String(cause), cause });
+        setState((old) => ({ ...old, error, lost: undefined }));
+      }
+    })();
+    return () => abort.abort();
+  }, [follow, hidden, round]);
+  return { ...state, reload: useCallback(() => setRound((n) => n + 1), []) };
+}
+
+/** Whether nobody can see the page. */
+export function useHidden(): boolean {
+  const [hidden, setHidden] = useState(document.hidden);
+  useEffect(() => {
+    const onChange = (): void => setHidden(document.hidden);
+    document.addEventListener("visibilitychange", onChange);
+    return () => document.removeEventListener("visibilitychange", onChange);
+  }, []);
+  return hidden;
+}
+
+/** The time now, drawn again at an interval. */
+export function useNow(ms: number): number {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), ms);
+    return () => clearInterval(timer);
+  }, [ms]);
+  return now;
 }
 
 function subject(key: string): string {

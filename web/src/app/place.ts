@@ -15,6 +15,10 @@ export interface Place {
 export const tabs = ["view", "edit", "data", "versions", "files"] as const;
 export type Tab = (typeof tabs)[number];
 
+/** Screens of the page's own. No space begins with "_", so they hide no node. */
+export const clusterPath = "_cluster";
+export const demoPath = "_demo";
+
 /** First segments that the server keeps for itself. */
 const reserved = new Set(["api", "static", "login", "logout", "alive", "ready", "metrics", "_app"]);
 

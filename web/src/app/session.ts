@@ -1,7 +1,7 @@
 import { Client, Live, type HubmeshError, type MeshNode, type WhoAmI } from "@hubmesh/client";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import { Autosaver } from "../edit/autosave.ts";
+import { Autosaver, type Timing } from "../edit/autosave.ts";
 import { Router } from "./router.ts";
 
 export interface Notice {
@@ -71,10 +71,10 @@ export class Session {
   }
 
   /** The editor of a node: the one that still has something to save, or a new one. */
-  saverFor(path: string, node: MeshNode): Autosaver {
+  saverFor(path: string, node: MeshNode, timing?: Timing): Autosaver {
     let saver = this.savers.get(path);
     if (saver === undefined || saver.released) {
-      saver = new Autosaver(this.client, this.live.node(path), path, node);
+      saver = new Autosaver(this.client, this.live.node(path), path, node, timing);
       this.savers.set(path, saver);
     }
     saver.reopen();

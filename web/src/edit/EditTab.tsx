@@ -1,11 +1,11 @@
 import type { MeshNode } from "@hubmesh/client";
-import { useCallback, useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useId, useState } from "preact/hooks";
 import { useChanges, useDebounced, useLoad } from "../app/hooks.ts";
 import { useSession } from "../app/session.ts";
 import { Document } from "../document/Document.tsx";
-import { mapPositions } from "../text/cursor.ts";
 import { ErrorPanel } from "../ui/ErrorPanel.tsx";
 import type { Autosaver } from "./autosave.ts";
+import { KeptInput, KeptText } from "./KeptText.tsx";
 import { SaveStatus } from "./SaveStatus.tsx";
 
 const previewMs = 250;
@@ -101,46 +101,5 @@ function JsonEditor({ saver }: { saver: Autosaver }) {
         {state.kind === "invalid" ? `Not saved, because it is not valid JSON: ${state.message}` : "Saved as soon as it is valid JSON."}
       </p>
     </div>
-  );
-}
-
-type TextElement = HTMLTextAreaElement | HTMLInputElement;
-
-/**
- * Keeps the cursor with the words around it when the text changes under it. The element is not
- * controlled: its text is set only when it differs, so that undo and input methods keep working.
- */
-function useKeptText<T extends TextElement>(saver: Autosaver, field: string) {
-  const ref = useRef<T>(null);
-  const text = saver.text(field);
-  useLayoutEffect(() => {
-    const element = ref.current;
-    if (element === null || element.value === text) return;
-    const { value, selectionStart, selectionEnd, selectionDirection, scrollTop } = element;
-    const [start = 0, end = 0] = mapPositions(value, text, [selectionStart ?? 0, selectionEnd ?? 0]);
-    element.value = text;
-    if (document.activeElement === element) element.setSelectionRange(start, end, selectionDirection ?? "none");
-    element.scrollTop = scrollTop;
-  }, [text]);
-  return ref;
-}
-
-function KeptInput({ id, saver, field }: { id: string; saver: Autosaver; field: string }) {
-  const ref = useKeptText<HTMLInputElement>(saver, field);
-  return <input ref={ref} id={id} type="text" autocomplete="off" onInput={(event) => saver.edit(field, event.currentTarget.value)} />;
-}
-
-function KeptText(props: { id: string; saver: Autosaver; spellcheck?: boolean; invalid?: boolean; describedBy?: string }) {
-  const ref = useKeptText<HTMLTextAreaElement>(props.saver, "body");
-  return (
-    <textarea
-      ref={ref}
-      id={props.id}
-      class="mono edit-text"
-      spellcheck={props.spellcheck ?? false}
-      aria-invalid={props.invalid}
-      aria-describedby={props.describedBy}
-      onInput={(event) => props.saver.edit("body", event.currentTarget.value)}
-    />
   );
 }

@@ -71,6 +71,30 @@ export function watch(store, path, lastId, response) {
   });
 }
 
+const statesMs = 200;
+
+/**
+ * A stream of whole states: one at once, then after each change, at most five a second.
+ * @param {import("node:http").ServerResponse} response @param {string} event @param {() => any} state @param {(tell: () => void) => () => void} follow
+ */
+export function states(response, event, state, follow) {
+  stream(response, (send) => {
+    /** @type {NodeJS.Timeout | undefined} */
+    let timer;
+    send(event, state());
+    const stop = follow(() => {
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        send(event, state());
+      }, statesMs);
+    });
+    return () => {
+      clearTimeout(timer);
+      stop();
+    };
+  });
+}
+
 /** @param {any} change @param {number | undefined} sub @returns {[string, any]} */
 function frame({ node, old, deleted }, sub) {
   const tag = sub === undefined ? {} : { sub };

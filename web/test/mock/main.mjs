@@ -4,7 +4,7 @@ import { extname, join } from "node:path";
 import { startMock } from "./server.mjs";
 
 const [source, content] = process.argv.slice(2);
-const { store, origin, login } = await startMock({ port: Number(process.env["PORT"] ?? 8090), publicRead: process.env["PUBLIC_READ"] === "1" });
+const { store, origin, login } = await startMock({ port: Number(process.env["PORT"] ?? 8090), demo: process.env["DEMO"] === "1", publicRead: process.env["PUBLIC_READ"] === "1" });
 store.create("Guide", { nodeType: "Space", name: "Guide", description: "How to use the mesh" }, "system");
 store.create("Guide/start", { nodeType: "Markdown", name: "Start here", content: { $type: "Markdown", markdown: "# Start here\n\nThis is the mock.\n" } }, "system");
 if (source !== undefined) {

@@ -4,7 +4,8 @@ import { readdir, readFile } from "node:fs/promises";
 import { extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { marked } from "marked";
-import { live, watch } from "./live.mjs";
+import { MockDemo } from "./demo.mjs";
+import { live, states, watch } from "./live.mjs";
 import { MockStore, Problem } from "./store.mjs";
 
 const dist = fileURLToPath(new URL("../../dist", import.meta.url));
@@ -14,15 +15,23 @@ const policy = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsa
 export const token = "hm_mock";
 const cookie = "hubmesh=mock";
 
-/** Starts a mock on a port of 127.0.0.1; 0 is a free one. @param {{ port?: number, publicRead?: boolean }} [options] */
-export async function startMock({ port = 0, publicRead = false } = {}) {
+/**
+ * Starts a mock on a port of 127.0.0.1; 0 is a free one. With `demo` it plays three silos.
+ * @param {{ port?: number, publicRead?: boolean, demo?: boolean }} [options]
+ */
+export async function startMock({ port = 0, publicRead = false, demo: withDemo = false } = {}) {
   const store = new MockStore();
-  /** Set by tests: the status that every API call gets, or 0. */
-  const control = { failWith: 0 };
+  const demo = withDemo ? new MockDemo() : undefined;
+  if (demo !== undefined) {
+    store.create("Demo", { nodeType: "Space", name: "Demo" }, "system");
+    store.create("Demo/Page", { nodeType: "Markdown", name: "A page to type in", content: { $type: "Markdown", markdown: "Three silos serve this page, one at a time.\n\n" } }, "system");
+  }
+  /** Set by tests: the status that every API call gets, or 0; whether the one who is signed in is no Admin. */
+  const control = { failWith: 0, notAdmin: false };
   const server = createServer((request, response) => {
     handle(request, response).catch((cause) => {
       const problem = cause instanceof Problem ? cause : new Problem(500, "internal", String(cause?.stack ?? cause));
-      response.writeHead(problem.status, { "content-type": "application/problem+json", ...(problem.retry === "after" ? { "retry-after": "2" } : {}) });
+      response.writeHead(problem.status, { "content-type": "application/problem+json", ...(problem.retry === "after" ? { "retry-after": demo === undefined ? "2" : "1" } : {}) });
       response.end(JSON.stringify(problem.body));
     });
   });
@@ -50,16 +59,24 @@ export async function startMock({ port = 0, publicRead = false } = {}) {
     }
     if (root === "static") return icon(response);
     if (root !== "api") return page(url.pathname, response);
-    if (route === "whoami") return json({ subject: by, name: signedIn ? "Mia Marsh" : "", anonymous: !signedIn, admin: signedIn });
+    if (route === "whoami") return json({ subject: by, name: signedIn ? "Mia Marsh" : "", anonymous: !signedIn, admin: signedIn && !control.notAdmin });
     if (control.failWith > 0) throw new Problem(control.failWith, control.failWith === 503 ? "starting" : "forbidden", "The mock was told to fail.", control.failWith === 503 ? "after" : "never");
     if (!signedIn && !publicRead) throw new Problem(404, "not_found", "There is nothing here, or it is not yours to read.");
+    if (demo !== undefined && ["GET live", "GET watch"].includes(`${method} ${route}`)) demo.carry(response);
+    else if (demo !== undefined && path !== "state") response.setHeader("hubmesh-silo", demo.route()?.name ?? "");
     const body = async () => JSON.parse((await read(request)).toString() || "null");
     const ifMatch = request.headers["if-match"];
     switch (`${method} ${route}`) {
       case "GET nodes": return json(store.get(path));
       case "POST nodes": return json(store.create(path, await body(), by), 201);
       case "PUT nodes": return json(store.put(path, await body(), by, ifMatch));
-      case "PATCH nodes": return json(store.patch(path, await body(), by, ifMatch));
+      case "PATCH nodes": {
+        const patch = await body();
+        const fate = demo?.fate() ?? "done";
+        if (fate === "refused") throw new Problem(503, "starting", "The node is being started on another silo.", "after");
+        const node = fate === "lost-before" ? undefined : store.patch(path, patch, by, ifMatch);
+        return fate === "done" ? json(node) : request.socket.destroy();
+      }
       case "DELETE nodes": return json(store.delete(path, url.searchParams.has("recursive")));
       case "GET children": return json({ children: store.children(path), next: "" });
       case "GET versions": {
@@ -90,7 +107,29 @@ export async function startMock({ port = 0, publicRead = false } = {}) {
         return response.end();
       case "GET content": return content(store, path, url, response);
       case "POST import": return json({ activity: importer(store, await body(), by) }, 202);
-      case "GET why": return json({ address: path });
+      case "GET why": return json(demo === undefined ? { address: path, answeredBy: "mock", observedAt: new Date().toISOString(), kind: "node", clause: "", bounds: [] } : await demo.why());
+      case "GET cluster": {
+        if (control.notAdmin) throw new Problem(403, "forbidden", "You may not administer the root scope.");
+        const status = () => demo?.cluster() ?? alone();
+        return path === "watch" ? states(response, "status", status, (tell) => {
+          const timer = setInterval(tell, 1000);
+          return () => clearInterval(timer);
+        }) : json(status());
+      }
+      case "GET demo":
+      case "POST demo": {
+        if (demo === undefined) throw new Problem(404, "not_found", "This server is no demo.");
+        const [what, name = ""] = path.split("/");
+        if (what === "state") return states(response, "state", () => demo.state(), (tell) => {
+          demo.on("change", tell);
+          return () => demo.off("change", tell);
+        });
+        const { action, a, b, cut } = await body();
+        if (what === "links") demo.link(a, b, cut);
+        else demo.act(name, action);
+        response.writeHead(204);
+        return response.end();
+      }
       default: throw new Problem(405, "method_not_allowed", `${method} ${url.pathname}`);
     }
   }
@@ -99,10 +138,20 @@ export async function startMock({ port = 0, publicRead = false } = {}) {
   const address = /** @type {import("node:net").AddressInfo} */ (server.address());
   const origin = `http://127.0.0.1:${address.port}`;
   const stop = () => {
+    demo?.stop();
     server.closeAllConnections();
     return new Promise((resolve) => server.close(() => resolve(undefined)));
   };
-  return { store, control, origin, login: `${origin}/login?code=mock`, token, server, stop };
+  return { store, control, demo, origin, login: `${origin}/login?code=mock`, token, server, stop };
+}
+
+/** A process that is no silo. @returns {import("@hubmesh/client").ClusterStatus} */
+function alone() {
+  return {
+    cluster: false, askedBy: "mock", observedAt: new Date().toISOString(), answered: 0, missing: [], silos: [],
+    totals: { slots: { total: 0, owned: 0, settled: 0, entries: 0 }, claims: { processes: 0, processesLanded: 0, claiming: 0, granted: 0 }, refusals: {}, repairs: {}, feedLagMs: 0 },
+    process: { id: "mock", hubs: 12 + Math.floor(Math.random() * 3), asksPending: 0 },
+  };
 }
 
 /** @param {any} node */
