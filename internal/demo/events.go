@@ -50,6 +50,7 @@ func (e *events) newest() []Event {
 // logger takes a silo's log lines to the events, and on to the program's log.
 type logger struct {
 	silo   string
+	dead   chan struct{} // closed when it was killed: it says nothing any more
 	events *events
 	next   slog.Handler
 	attrs  []slog.Attr
@@ -60,6 +61,9 @@ func (l logger) Enabled(_ context.Context, level slog.Level) bool { return level
 
 // Handle implements slog.Handler.
 func (l logger) Handle(ctx context.Context, r slog.Record) error {
+	if isClosed(l.dead) {
+		return nil
+	}
 	level := "info"
 	switch {
 	case r.Level >= slog.LevelError:

@@ -34,10 +34,10 @@ func newGate() *gate {
 func (g *gate) freeze() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if isOpen(g.thawed) {
+	if isClosed(g.thawed) {
 		g.thawed = make(chan struct{})
 	}
-	if isOpen(g.settled) {
+	if isClosed(g.settled) {
 		g.settled = make(chan struct{})
 	}
 }
@@ -50,7 +50,7 @@ func (g *gate) thaw() bool {
 		return false
 	}
 	thawed := g.thawed
-	if isOpen(thawed) {
+	if isClosed(thawed) {
 		return true
 	}
 	close(thawed)
@@ -82,9 +82,9 @@ func (g *gate) run(f func()) {
 	g.mu.Lock()
 	switch {
 	case g.killed || g.lost:
-	case !isOpen(g.settled) && len(g.waiting) >= maxBacklog:
+	case !isClosed(g.settled) && len(g.waiting) >= maxBacklog:
 		g.lost, g.waiting = true, nil
-	case !isOpen(g.settled):
+	case !isClosed(g.settled):
 		g.waiting = append(g.waiting, f)
 	default:
 		g.mu.Unlock()
@@ -112,7 +112,7 @@ func (g *gate) wait(ctx context.Context, what func() chan struct{}) error {
 		if killed {
 			return errKilled
 		}
-		if isOpen(opens) {
+		if isClosed(opens) {
 			return nil
 		}
 		select {
@@ -125,7 +125,7 @@ func (g *gate) wait(ctx context.Context, what func() chan struct{}) error {
 	}
 }
 
-func isOpen(c chan struct{}) bool {
+func isClosed(c chan struct{}) bool {
 	select {
 	case <-c:
 		return true

@@ -169,16 +169,16 @@ func (s *silo) listen(l *life) error {
 }
 
 func (s *silo) begin(l *life) error {
-	if isOpen(l.gate.dead) {
+	if isClosed(l.gate.dead) {
 		return errKilled
 	}
 	if err := s.listen(l); err != nil {
 		return err
 	}
-	mesh, err := hubmesh.New(hubmesh.Options{Logger: slog.New(logger{silo: s.name, events: s.d.events, next: s.d.opts.Log}), Embedded: &hubmesh.Embedded{
+	mesh, err := hubmesh.New(hubmesh.Options{Logger: slog.New(logger{silo: s.name, dead: l.gate.dead, events: s.d.events, next: s.d.opts.Log}), Embedded: &hubmesh.Embedded{
 		Name: s.name, Store: &lease{s.d.store, l.gate, s.name + "-" + rand.Text()[:8]}, Content: s.d.content, Dead: l.gate.dead,
 		Join: func(self transport.Peer, h transport.Handler) (transport.Transport, error) {
-			if isOpen(l.gate.dead) {
+			if isClosed(l.gate.dead) {
 				return nil, errKilled
 			}
 			return s.d.net.JoinWith(transport.Config{Self: self, Handler: h})

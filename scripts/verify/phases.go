@@ -36,6 +36,7 @@ func phases() []phase {
 		{name: "page-build", groups: []string{"web"}, run: comparePage},
 		{name: "page-e2e", groups: []string{"web"}, run: againstServer(pageInBrowser("e2e"))},
 		{name: "shared-e2e", groups: []string{"web"}, run: againstTwo(pageInBrowser("e2e-shared"))},
+		{name: "demo-e2e", groups: []string{"web"}, run: againstDemo(pageInBrowser("e2e-demo"))},
 		{name: "write-page", groups: []string{"web-build"}, run: buildPage},
 	}
 }

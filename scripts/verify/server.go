@@ -28,11 +28,29 @@ func againstServer(run func(context.Context, *runner) error) func(context.Contex
 			if err != nil {
 				return err
 			}
-			s, err := startServer(program, filepath.Join(dir, "a"), "--memory")
+			s, err := startServer(program, "serve", filepath.Join(dir, "a"), "--memory")
 			if err != nil {
 				return err
 			}
 			return errors.Join(run(ctx, s.beside(r, "")), s.stop())
+		})
+	}
+}
+
+// againstDemo runs a phase beside `hubmesh demo`: HUBMESH_DEMO_URL and HUBMESH_DEMO_LOGIN.
+func againstDemo(run func(context.Context, *runner) error) func(context.Context, *runner) error {
+	return func(ctx context.Context, r *runner) error {
+		return inFolder(func(dir string) error {
+			program, err := build(ctx, r, dir)
+			if err != nil {
+				return err
+			}
+			s, err := startServer(program, "demo", filepath.Join(dir, "a"), "--log-level", "error")
+			if err != nil {
+				return err
+			}
+			beside := &runner{installed: r.installed, env: append(append([]string{}, r.env...), "HUBMESH_DEMO_URL="+s.url, "HUBMESH_DEMO_LOGIN="+s.login)}
+			return errors.Join(run(ctx, beside), s.stop())
 		})
 	}
 }
@@ -57,7 +75,7 @@ func againstTwo(run func(context.Context, *runner) error) func(context.Context, 
 			}
 			beside := r
 			for _, name := range []string{"", "_B"} {
-				s, err := startServer(program, filepath.Join(dir, "data"+name), "--postgres", url)
+				s, err := startServer(program, "serve", filepath.Join(dir, "data"+name), "--postgres", url)
 				if err != nil {
 					return err
 				}
@@ -90,10 +108,10 @@ type server struct {
 	lines             <-chan string
 }
 
-// startServer starts one on a free port and waits until it listens.
-func startServer(program, dir string, args ...string) (*server, error) {
+// startServer starts one by a verb, on a free port, and waits until it listens.
+func startServer(program, verb, dir string, args ...string) (*server, error) {
 	token := filepath.Join(dir, "token")
-	s := &server{command: exec.Command(program, append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0", "--admin-token-file", token, "--log-level", "warn"}, args...)...)}
+	s := &server{command: exec.Command(program, append([]string{verb, "--data", dir, "--listen", "127.0.0.1:0", "--admin-token-file", token, "--log-level", "warn"}, args...)...)}
 	s.command.Stderr = os.Stderr
 	out, err := s.command.StdoutPipe()
 	if err != nil {
