@@ -39,6 +39,12 @@ async function owner(page, not = "") {
   return (await page.locator("section:has(> header .owner-badge) h2").first().textContent()) ?? "";
 }
 
+/** Numbers from 0 to 1, the same for the same seed. @param {number} seed */
+function seeded(seed) {
+  let state = (seed % 2_147_483_646) + 1;
+  return () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
+}
+
 /** The text of the demo's node, as the API gives it. @param {Page} page */
 const stored = (page) => page.evaluate(async () => (await (await fetch("/api/nodes/Demo/Page")).json()).content.markdown);
 /** @param {Page} page @param {string} name */
@@ -194,6 +200,49 @@ test("the robot types by itself until it is stopped, and the events can be filte
   await page.locator(".events li", { hasText: "killed" }).first().waitFor();
   const others = await page.locator(".events .who").allTextContents();
   assert.ok(others.every((name) => name === killed), `events of ${others.join(" ")}`);
+  await page.context().close();
+});
+
+test("whatever happens to the silos, every key is stored once and in its order", async () => {
+  const seconds = Number(process.env["HUBMESH_DEMO_SECONDS"] ?? 15);
+  const seed = Number(process.env["HUBMESH_DEMO_SEED"] ?? Date.now() % 1_000_000);
+  const random = seeded(seed);
+  const page = await open("");
+  await editor(page).focus();
+  let typed = "";
+  let typing = true;
+  const end = Date.now() + seconds * 1000;
+  const hands = (async () => {
+    for (let n = 0; typing; n++) {
+      await page.keyboard.type(`k${n}${n % 12 === 11 ? "\n" : " "}`, { delay: 30 });
+      typed += `k${n}${n % 12 === 11 ? "\n" : " "}`;
+    }
+  })();
+  /** @type {Record<string, number>} */
+  const done = {};
+  try {
+    while (Date.now() < end) {
+      await page.waitForTimeout(300 + random() * 1200);
+      const states = await page.evaluate(() => [...document.querySelectorAll(".silo-card")].map((e) => e.classList.item(1)));
+      const n = Math.floor(random() * names.length);
+      const choices = states[n] === "frozen" ? ["Thaw", "Thaw", "Kill"] : ["killed", "left", "failed"].includes(states[n] ?? "") ? ["Restart"] : states.filter((s) => s === "up").length > 1 && states[n] === "up" ? ["Kill", "Freeze", "Leave"] : [];
+      const what = choices[Math.floor(random() * choices.length)];
+      if (what === undefined) continue;
+      done[what] = (done[what] ?? 0) + 1;
+      // The state may have changed meanwhile; the focus stays in the text.
+      await button(page, `${what} ${names[n]}`).evaluate((/** @type {HTMLButtonElement} */ element) => element.click(), undefined, { timeout: 1000 }).catch(() => undefined);
+    }
+  } finally {
+    typing = false;
+  }
+  await hands;
+  await page.locator(".typing .save-status.saved").waitFor({ timeout: 60_000 });
+  const told = `seed ${seed}, ${JSON.stringify(done)}, longest wait of a key ${await page.locator(".tile", { hasText: "Longest wait" }).locator("dd").textContent()}, tries again ${await figure(page, "Saves tried again")}`;
+  assert.equal(await editor(page).inputValue(), typed, told);
+  assert.equal(await stored(page), typed, told);
+  assert.equal(await figure(page, "Keys saved"), await figure(page, "Keys typed"), told);
+  await until(page, (text) => document.querySelector(".mirror")?.textContent === text, typed);
+  console.log(`  ${typed.length} keys; ${told}`);
   await page.context().close();
 });
 
