@@ -39,6 +39,12 @@ async function owner(page, not = "") {
   return (await page.locator("section:has(> header .owner-badge) h2").first().textContent()) ?? "";
 }
 
+/** Numbers from 0 to 1, the same for the same seed. @param {number} seed */
+function seeded(seed) {
+  let state = (seed % 2_147_483_646) + 1;
+  return () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
+}
+
 /** The text of the demo's node, as the API gives it. @param {Page} page */
 const stored = (page) => page.evaluate(async () => (await (await fetch("/api/nodes/Demo/Page")).json()).content.markdown);
 /** @param {Page} page @param {string} name */
@@ -110,6 +116,7 @@ test("a frozen owner is named by Why, with who answered and which bound fired", 
   const page = await open("Frozen soon.\n");
   let missing = "";
   for (let round = 0; round < 4 && missing === ""; round++) {
+    await stored(page); // nobody serves a node that nobody uses
     const frozen = await owner(page);
     await button(page, `Freeze ${frozen}`).click();
     await button(page, "Ask").click();
@@ -127,7 +134,6 @@ test("a frozen owner is named by Why, with who answered and which bound fired", 
     await button(page, "Close").click();
     await button(page, `Thaw ${frozen}`).click();
     await isIn(page, frozen, "up");
-    await owner(page);
   }
   assert.notEqual(missing, "", "nobody was ever missing while the owner stood still");
   await editor(page).press("Control+End");
@@ -172,7 +178,7 @@ test("a silo that left is started again and takes part again", async () => {
 });
 
 test("the robot types by itself until it is stopped, and the events can be filtered", async () => {
-  const page = await open("", { colorScheme: "dark" });
+  const page = await open("");
   await button(page, "Type for me").click();
   await until(page, () => Number(document.querySelector(".typing .tile dd")?.textContent) > 60);
   const killed = await owner(page);
@@ -182,10 +188,10 @@ test("the robot types by itself until it is stopped, and the events can be filte
   await until(page, (n) => Number(document.querySelector(".typing .tile dd")?.textContent) > n + 30, typed);
   await button(page, "Ask").click();
   await page.locator(".why-facts").waitFor();
-  await demo.picture(page, "demo-dark");
-  await page.emulateMedia({ colorScheme: "light" });
+  await demo.picture(page, "demo-light", { rules: false }); // they would hold up the robot
+  await page.emulateMedia({ colorScheme: "dark" });
   await page.waitForTimeout(400); // colours fade
-  await demo.picture(page, "demo-light");
+  await demo.picture(page, "demo-dark");
   await button(page, "Stop typing").click();
   await allSaved(page);
   assert.equal(await stored(page), await editor(page).inputValue());
@@ -194,6 +200,49 @@ test("the robot types by itself until it is stopped, and the events can be filte
   await page.locator(".events li", { hasText: "killed" }).first().waitFor();
   const others = await page.locator(".events .who").allTextContents();
   assert.ok(others.every((name) => name === killed), `events of ${others.join(" ")}`);
+  await page.context().close();
+});
+
+test("whatever happens to the silos, every key is stored once and in its order", async () => {
+  const seconds = Number(process.env["HUBMESH_DEMO_SECONDS"] ?? 15);
+  const seed = Number(process.env["HUBMESH_DEMO_SEED"] ?? Date.now() % 1_000_000);
+  const random = seeded(seed);
+  const page = await open("");
+  await editor(page).focus();
+  let typed = "";
+  let typing = true;
+  const end = Date.now() + seconds * 1000;
+  const hands = (async () => {
+    for (let n = 0; typing; n++) {
+      await page.keyboard.type(`k${n}${n % 12 === 11 ? "\n" : " "}`, { delay: 30 });
+      typed += `k${n}${n % 12 === 11 ? "\n" : " "}`;
+    }
+  })();
+  /** @type {Record<string, number>} */
+  const done = {};
+  try {
+    while (Date.now() < end) {
+      await page.waitForTimeout(300 + random() * 1200);
+      const states = await page.evaluate(() => [...document.querySelectorAll(".silo-card")].map((e) => e.classList.item(1)));
+      const n = Math.floor(random() * names.length);
+      const choices = states[n] === "frozen" ? ["Thaw", "Thaw", "Kill"] : ["killed", "left", "failed"].includes(states[n] ?? "") ? ["Restart"] : states.filter((s) => s === "up").length > 1 && states[n] === "up" ? ["Kill", "Freeze", "Leave"] : [];
+      const what = choices[Math.floor(random() * choices.length)];
+      if (what === undefined) continue;
+      done[what] = (done[what] ?? 0) + 1;
+      // The state may have changed meanwhile; the focus stays in the text.
+      await button(page, `${what} ${names[n]}`).evaluate((/** @type {HTMLButtonElement} */ element) => element.click(), undefined, { timeout: 1000 }).catch(() => undefined);
+    }
+  } finally {
+    typing = false;
+  }
+  await hands;
+  await page.locator(".typing .save-status.saved").waitFor({ timeout: 60_000 });
+  const told = `seed ${seed}, ${JSON.stringify(done)}, longest wait of a key ${await page.locator(".tile", { hasText: "Longest wait" }).locator("dd").textContent()}, tries again ${await figure(page, "Saves tried again")}`;
+  assert.equal(await editor(page).inputValue(), typed, told);
+  assert.equal(await stored(page), typed, told);
+  assert.equal(await figure(page, "Keys saved"), await figure(page, "Keys typed"), told);
+  await until(page, (text) => document.querySelector(".mirror")?.textContent === text, typed);
+  console.log(`  ${typed.length} keys; ${told}`);
   await page.context().close();
 });
 

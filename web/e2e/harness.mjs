@@ -6,6 +6,7 @@
 //   HUBMESH_TOKEN        a token with the rights of an administrator
 //   HUBMESH_URL_B, HUBMESH_LOGIN_B  the same of a second server on the same database, for shared.test.mjs
 //   HUBMESH_DEMO_URL, HUBMESH_DEMO_LOGIN  a running `hubmesh demo` and its login link, for demo.test.mjs
+//   HUBMESH_DEMO_SECONDS, HUBMESH_DEMO_SEED  how long, and by which numbers, silos die while somebody types there
 //   HUBMESH_SCREENSHOTS  a directory for pictures of each scenario
 import { mkdir } from "node:fs/promises";
 import axe from "axe-core";

@@ -118,7 +118,7 @@ describe("an answer to why", () => {
   });
 
   it("is read in its parts", () => {
-    expect([missingOf("s2: no answer: late"), missingOf("s2")]).toEqual([{ silo: "s2", reason: "no answer: late" }, { silo: "s2", reason: "" }]);
+    expect([missingOf("s2: no answer: late"), missingOf("s2"), missingOf("s2: silo s2 did not answer")]).toEqual([{ silo: "s2", reason: "no answer: late" }, { silo: "s2", reason: "" }, { silo: "s2", reason: "did not answer" }]);
   });
 });
 

@@ -75,7 +75,6 @@ function Answer({ why, missed }: { why: Why; missed: Why | undefined }) {
             <ul class="plain">{incidents.slice(0, maxIncidents).map((i, n) => <li key={n}>{i.what}{i.reason !== undefined && <> as <em>{i.reason}</em></>}{i.answeredBy !== undefined && ` by ${i.answeredBy}`} <span class="muted">{duration(i.agoMs)} ago, seen by {i.seenBy}</span></li>)}</ul>
           )}
         </Fact>
-        <Fact name="Bounds"><span class="muted">{why.bounds.map((b) => `${b.name} ${duration(b.ms)}`).join(", ") || "none"}</span></Fact>
       </dl>
       <details class="raw">
         <summary>The whole answer of {why.answeredBy}, {clock.format(Date.parse(why.observedAt))}</summary>

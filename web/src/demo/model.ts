@@ -61,10 +61,12 @@ export function incidentsOf(why: Why): (Incident & { seenBy: string })[] {
     .sort((a, b) => a.agoMs - b.agoMs);
 }
 
-/** "s2: no answer" in its two parts. */
+/** "s2: silo s2 did not answer" in its two parts, the silo named once. */
 export function missingOf(text: string): { silo: string; reason: string } {
   const at = text.indexOf(": ");
-  return at < 0 ? { silo: text, reason: "" } : { silo: text.slice(0, at), reason: text.slice(at + 2) };
+  if (at < 0) return { silo: text, reason: "" };
+  const [silo, reason] = [text.slice(0, at), text.slice(at + 2)];
+  return { silo, reason: reason.startsWith(`silo ${silo} `) ? reason.slice(`silo ${silo} `.length) : reason };
 }
 
 const done: Readonly<Record<string, string>> = {
