@@ -31,8 +31,12 @@ bench: ## measure, with limits and peers beside us; writes bench/results
 fuzz: ## run each fuzz target for FUZZTIME (default 30s)
 	@go run ./scripts/fuzz -time $(FUZZTIME) $(ARGS)
 
-soak: ## repeat the tests COUNT times in random order under the race detector
+soak: ## SECONDS of faults on three silos under load, by SEED; without SECONDS: the tests COUNT times in random order, with -race
+ifdef SECONDS
+	HUBMESH_SOAK=1 go test ./internal/e2e -count=1 -timeout 24h -v -run '^TestAfterAnyFaultsUnderLoadEverythingIsEqual$$' -seconds $(SECONDS) $(if $(SEED),-seed $(SEED)) $(ARGS)
+else
 	HUBMESH_SOAK=1 go test -race -shuffle=on -count=$(COUNT) -timeout 4h $(or $(ARGS),./...)
+endif
 
 simulate: ## run SEEDS seeds of the cluster protocol's simulation, from FROM on
 	go test ./meshtest/sim -count=1 -timeout 24h -run '^TestTheProtocolHolds$$' -v -seeds $(SEEDS) -from $(FROM) $(ARGS)
