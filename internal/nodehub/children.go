@@ -19,44 +19,55 @@ const (
 
 // Children lists the direct children that the caller may read, and the levels through which something
 // may be reached that he may read. HasChildren of an entry says whether its own listing, asked for in the
-// same way, would show something. The page's limit counts before that filter; next is where the following
-// page starts, "" at the end.
+// same way, would show something. The page's limit counts what is listed; next is the last entry's id where more
+// would be listed after it, "" at the end. So it tells nothing of what the caller may not read.
 func (c *Client) Children(ctx context.Context, path node.Path, page store.Page) (entries []store.Entry, next string, err error) {
-	if page.Limit <= 0 {
-		page.Limit = 1000
+	limit := min(page.Limit, store.MaxPage)
+	if limit <= 0 {
+		limit = 1000
 	}
 	e := c.s.access.Evaluator()
 	if !e.Loaded() {
 		return nil, "", &access.UndeterminedError{Path: path}
 	}
+	subject := SubjectOf(ctx)
+	if e.HoldsNothing(subject) {
+		return nil, "", nil // nothing is looked at for who may read nothing
+	}
 	ctx, cancel := c.s.mesh.Bounds().Context(ctx, budget.StoreRead, "list '"+string(path)+"'")
 	defer cancel()
-	all, err := c.s.store.Children(ctx, path, page)
-	if err != nil {
-		return nil, "", err
-	}
-	if len(all) >= page.Limit {
-		next = all[len(all)-1].Path.ID()
-	}
-	subject, now := SubjectOf(ctx), c.s.access.Evaluator()
-	for _, entry := range all {
-		if !listed(entry.Path, page) {
-			continue
-		}
-		// What was allowed before the rows were read and after: what was written after a denial is in them, and
-		// what was deleted before its denial was, too.
-		if e.Check(subject, entry.Path, access.Read) != access.Granted || now.Check(subject, entry.Path, access.Read) != access.Granted {
-			if !now.Reaches(subject, entry.Path) {
-				continue
-			}
-			entry.Node = nil // a level through which something is reached
-		}
-		if entry.HasChildren, err = c.shows(ctx, now, subject, entry, page.Satellites); err != nil {
+	page.Limit = min(limit+1, store.MaxPage)
+	for {
+		all, err := c.s.store.Children(ctx, path, page)
+		if err != nil {
 			return nil, "", err
 		}
-		entries = append(entries, entry)
+		now := c.s.access.Evaluator()
+		for _, entry := range all {
+			if !listed(entry.Path, page) {
+				continue
+			}
+			// What was allowed before the rows were read and after: what was written after a denial is in them, and
+			// what was deleted before its denial was, too.
+			if e.Check(subject, entry.Path, access.Read) != access.Granted || now.Check(subject, entry.Path, access.Read) != access.Granted {
+				if !now.Reaches(subject, entry.Path) {
+					continue
+				}
+				entry.Node = nil // a level through which something is reached
+			}
+			if len(entries) == limit {
+				return entries, entries[limit-1].Path.ID(), nil
+			}
+			if entry.HasChildren, err = c.shows(ctx, now, subject, entry, page.Satellites); err != nil {
+				return nil, "", err
+			}
+			entries = append(entries, entry)
+		}
+		if len(all) < page.Limit {
+			return entries, "", nil
+		}
+		page.After, page.Limit = all[len(all)-1].Path.ID(), min(max(limit+1-len(entries), lookAhead), store.MaxPage)
 	}
-	return entries, next, nil
 }
 
 // listed tells whether a listing has a place at all: without satellites, configuration is no content.

@@ -2,6 +2,7 @@ package nodehub_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -76,6 +77,53 @@ func TestWhatACallerMayNotReadIsAbsentFromListingsAndQueries(t *testing.T) {
 	if v := empty.Evaluator().Check("bob", "acme", access.Read); v != access.Undetermined {
 		t.Error(v)
 	}
+}
+
+// edge §2.5
+// A page is of what the caller may read: where it ends, and whether another one follows, is told by that alone.
+func TestAPageOfAListingTellsNothingOfWhatIsHidden(t *testing.T) {
+	onStores(t, func(t *testing.T, r *rig) {
+		for i := range 120 {
+			r.create(fmt.Sprintf("acme/n%03d", i), "", `{}`)
+		}
+		if err := r.c.Grant(r.root, "acme", "vera", "Viewer"); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 120 {
+			if i%60 != 0 {
+				r.deny(fmt.Sprintf("acme/n%03d", i), "vera", "Viewer")
+			}
+		}
+		for limit, want := range map[int]string{1: "n000 next n000; n060 end;", 2: "n000 n060 end;", 3: "n000 n060 end;", 0: "n000 n060 end;"} {
+			got := ""
+			for page := (store.Page{Limit: limit}); ; {
+				entries, next, err := r.c.Children(as("vera"), "acme", page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range entries {
+					got += e.Path.ID() + " "
+				}
+				if page.After = next; next == "" {
+					got += "end;"
+					break
+				}
+				got += "next " + next + "; "
+			}
+			if got != want {
+				t.Errorf("limit %d: %s, want %s", limit, got, want)
+			}
+		}
+		// Control: who may read all gets full pages, and an empty one never follows.
+		entries, next, err := r.c.Children(r.root, "acme", store.Page{Limit: 60})
+		if err != nil || len(entries) != 60 || next != "n059" {
+			t.Errorf("%d %q %v", len(entries), next, err)
+		}
+		entries, next, err = r.c.Children(r.root, "acme", store.Page{Limit: 60, After: next})
+		if err != nil || len(entries) != 60 || next != "" {
+			t.Errorf("%d %q %v", len(entries), next, err)
+		}
+	})
 }
 
 // edge §2.5
