@@ -68,6 +68,7 @@ func TestNodesAreReadAndWritten(t *testing.T) {
 		{"children are listed in order", "GET", "/api/children/acme?limit=2", bob, "", 200, []string{`"path":"acme/a"`, `"hasChildren":false`, `"next":"c3"`}},
 		{"a page follows another", "GET", "/api/children/acme?after=p", bob, "", 200, []string{`"next":""`, `!"acme/p"`}},
 		{"the spaces are the children of nothing", "GET", "/api/children/", bob, "", 200, []string{`"path":"acme"`}},
+		{"and so without the slash", "GET", "/api/children?limit=1", bob, "", 200, []string{"Content-Type: application/json", `"path":"acme"`}},
 		{"a limit is above 0", "GET", "/api/children/acme?limit=0", bob, "", 400, []string{`"field":"limit"`}},
 		{"no children is an empty list", "GET", "/api/children/acme/p", bob, "", 200, []string{`"children":[]`}},
 		{"history is listed", "GET", "/api/versions/acme/p", bob, "", 200, []string{`"kind":"updated"`, `"by":"bob"`}},
