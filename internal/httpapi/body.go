@@ -114,6 +114,12 @@ func (p *patient) deadline(at time.Time) {
 	}
 }
 
+// A body may nest deeper than the content of one node, so that one too deep of many fails alone.
+const (
+	aroundContent = 3    // levels around the content of a node in a list of nodes: the body, the list, the node
+	bodyDepth     = 1000 // levels that every body may have
+)
+
 // decode reads a JSON body into v, strictly: depth and size are checked without recursion first, then
 // members that v does not have are refused.
 func (s *Server) decode(w http.ResponseWriter, r *http.Request, v any) error {
@@ -121,7 +127,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
-	limits := node.Limits{NodeBytes: int(s.limits.BodyBytes), Depth: s.limits.Node.Depth, NameBytes: s.limits.Node.NameBytes}
+	limits := node.Limits{NodeBytes: int(s.limits.BodyBytes), Depth: max(bodyDepth, s.limits.Node.Depth+aroundContent), NameBytes: s.limits.Node.NameBytes}
 	if _, err := node.ParseContent(text, limits); err != nil {
 		return err
 	}

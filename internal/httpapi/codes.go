@@ -31,7 +31,7 @@ var codes = []code{
 	{"invalid_path", http.StatusBadRequest, retryNever, "The path is not a node path",
 		"Segments are separated by `/` and percent-encoded once. Empty segments, `.`, `..`, backslashes, control characters and NUL are refused; a path has at most 1,024 bytes.", ""},
 	{"invalid_json", http.StatusBadRequest, retryNever, "The body is not the JSON that is wanted",
-		"The detail says where it stops being JSON. Objects name a member once, text is UTF-8 without NUL, nesting is bounded.", "`offset`: the byte, from 0"},
+		"The detail says where it stops being JSON. Objects name a member once, text is UTF-8 without NUL, a content nests at most 200 levels (`--json-depth`).", "`offset`: the byte, from 0"},
 	{"invalid_patch", http.StatusBadRequest, retryNever, "The merge patch does not fit a node",
 		"A patch is an RFC 7396 merge patch over the writable fields of a node.", "`field`"},
 	{"invalid_query", http.StatusBadRequest, retryNever, "The query can not be read",
