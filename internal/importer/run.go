@@ -253,7 +253,7 @@ func (p *plan) flush(ctx context.Context, progress *activity.Progress, chunk []p
 			continue
 		case o.Same:
 			progress.Count("unchanged", 1)
-		case o.Version == 1:
+		case o.Created:
 			progress.Count("created", 1)
 		default:
 			progress.Count("updated", 1)
