@@ -313,7 +313,7 @@ func TestAnAdminTokenFileOfNoUseIsRefused(t *testing.T) {
 func TestASpaceNamedLikeARouteOfTheServerIsRefused(t *testing.T) {
 	url, admin := serveMesh(t)
 	for _, name := range []string{"api", "static", "alive", "metrics", "login", "logout", "ready", "robots.txt", "favicon.ico", "debug", "index.html"} {
-		step{args: []string{"create", name, "--type", "Space", "--server", url, "--token-file", admin}, code: 1, errs: []string{"choose another name"}}.run(t)
+		step{args: []string{"create", name, "--type", "Space", "--server", url, "--token-file", admin}, code: 2, errs: []string{"choose another name"}}.run(t)
 	}
 	step{args: []string{"create", "apis", "--type", "Space", "--server", url, "--token-file", admin}, out: []string{"apis"}}.run(t)
 }
