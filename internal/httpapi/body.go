@@ -3,15 +3,12 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/node"
 )
 
@@ -48,70 +45,17 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, media ...string) (
 	if r.ContentLength > limit {
 		return nil, &http.MaxBytesError{Limit: limit}
 	}
-	reader := &patient{Reader: http.MaxBytesReader(w, r.Body, limit), w: w, wait: s.bounds.Own(budget.ContentIO)}
 	var buffer bytes.Buffer
 	if r.ContentLength > 0 {
 		buffer.Grow(int(r.ContentLength) + 1)
 	}
-	_, err := buffer.ReadFrom(reader)
-	reader.deadline(time.Time{})
-	if err != nil {
-		var size *http.MaxBytesError
-		if errors.As(err, &size) {
-			return nil, err
-		}
-		return nil, problem("bad_request", "the body ended before its end")
+	if err := s.whole(w, func() error { _, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, limit)); return err }); err != nil {
+		return nil, err
 	}
 	if buffer.Len() == 0 {
 		return nil, problem("invalid_json", "there is no body").with("offset", 0)
 	}
 	return buffer.Bytes(), nil
-}
-
-// What a client still sends after it was told that its body is too large is thrown away within these
-// bounds, as many clients read an answer only once they have sent everything.
-const (
-	lingerBytes = 256 << 20
-	lingerFor   = 2 * time.Second
-)
-
-// tooLarge answers first and then takes what is still on its way: closing at once would reset the
-// connection under the answer.
-func tooLarge(w http.ResponseWriter, r *http.Request, p *Problem) {
-	control := http.NewResponseController(w)
-	if control.EnableFullDuplex() != nil { // a protocol that needs no such care
-		p.write(w)
-		return
-	}
-	w.Header().Set("Connection", "close")
-	p.write(w)
-	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(lingerFor)) != nil {
-		return
-	}
-	_, _ = io.CopyN(io.Discard, r.Body, lingerBytes) //nolint:errcheck // it ends when the client stops
-}
-
-// patient lets each read of a body take as long as one chunk may: a slow upload goes on, a dead one ends.
-type patient struct {
-	io.Reader
-	w    http.ResponseWriter
-	wait time.Duration
-}
-
-func (p *patient) Read(b []byte) (int, error) {
-	p.deadline(time.Now().Add(p.wait))
-	n, err := p.Reader.Read(b)
-	if err != nil {
-		p.deadline(time.Time{}) // else the server would take its lapse for a client that has gone
-	}
-	return n, err
-}
-
-// deadline bounds the next read; a writer without deadlines, such as a test's, reads without.
-func (p *patient) deadline(at time.Time) {
-	if err := http.NewResponseController(p.w).SetReadDeadline(at); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return // the connection is closed: the read says so
-	}
 }
 
 // A body may nest deeper than the content of one node, so that one too deep of many fails alone.
@@ -214,5 +158,5 @@ func writeText(w http.ResponseWriter, status int, text []byte) {
 		w.Header().Set("Cache-Control", "private, no-cache")
 	}
 	w.WriteHeader(status)
-	w.Write(append(text, '\n')) //nolint:errcheck // the caller has gone, if anything
+	inChunks(w, append(text, '\n'))
 }

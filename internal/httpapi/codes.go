@@ -44,6 +44,8 @@ var codes = []code{
 		"There is no such thing, or it is not yours to read: the two are answered alike.", "`dir` or `collection`: what a node that you may read does not have"},
 	{"method_not_allowed", http.StatusMethodNotAllowed, retryNever, "The method is not for this route",
 		"The `Allow` header lists those that are.", ""},
+	{"body_timeout", http.StatusRequestTimeout, retryAfter, "The body came too slowly",
+		"A JSON body comes whole within its bound, 30 seconds, and an upload at least 64 KiB at a time within 30 seconds. Nothing was done, and the connection is closed.", ""},
 	{"exists", http.StatusConflict, retryNever, "There is something already",
 		"A create does not replace. Use PUT or PATCH, or another path. Paths that differ in letter case only exclude each other. An upload replaces a file and never a folder, a file holds no others, and files whose collection was unpublished are not published by an upload: create its configuration again.", "`version`; `other`: the path in the way, where it differs; `collection`"},
 	{"has_children", http.StatusConflict, retryNever, "The node has children",

@@ -120,6 +120,11 @@ func (e *endpoint) serve(w *recorder, r *http.Request) error {
 	if err := sameOrigin(r); err != nil {
 		return err
 	}
+	if op.body == "" && r.ContentLength != 0 {
+		if err := e.s.stray(w, r); err != nil {
+			return err
+		}
+	}
 	if !op.open {
 		id, credential, err := e.s.caller(r, op)
 		if err != nil {

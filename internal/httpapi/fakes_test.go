@@ -23,14 +23,15 @@ import (
 
 // mesh is a small mesh in memory: enough to serve every route. Fail, when set, answers every call.
 type mesh struct {
-	mu    sync.Mutex
-	nodes map[node.Path]node.Node
-	files map[string]string
-	fail  error
-	feed  chan Frame // what a watch emits after its first frame
-	whole chan struct{}
-	calls []string
-	pass  *pass // of those with a token; nil is one without an end
+	mu     sync.Mutex
+	nodes  map[node.Path]node.Node
+	files  map[string]string
+	fail   error
+	feed   chan Frame // what a watch emits after its first frame
+	whole  chan struct{}
+	calls  []string
+	create func(context.Context) // runs in a create, when set
+	pass   *pass                 // of those with a token; nil is one without an end
 }
 
 func newMesh(nodes ...node.Node) *mesh {
@@ -70,6 +71,9 @@ func (m *mesh) Get(ctx context.Context, path node.Path) (node.Node, error) {
 func (m *mesh) Create(ctx context.Context, n node.Node) (node.Node, error) {
 	if err := m.call(ctx, "create "+string(n.Path)); err != nil {
 		return node.Node{}, err
+	}
+	if m.create != nil {
+		m.create(ctx)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/hubmesh/hubmesh/internal/budget"
 )
@@ -92,7 +91,7 @@ func (s *Server) putFile(w http.ResponseWriter, r *http.Request) error {
 	}
 	reader := &patient{Reader: http.MaxBytesReader(w, r.Body, s.limits.UploadBytes), w: w, wait: s.bounds.Own(budget.ContentIO)}
 	at, size, created, err := s.Files.Write(r.Context(), parts, reader)
-	reader.deadline(time.Time{})
+	reader.done()
 	if err != nil {
 		return missingFile(err)
 	}
