@@ -17,8 +17,19 @@ const (
 	mediaPatch = "application/merge-patch+json"
 )
 
+// plain refuses a body that is encoded: it would be stored, and given back, as if it were not (RFC 9110 §8.4).
+func plain(r *http.Request) error {
+	if coding := strings.TrimSpace(r.Header.Get("Content-Encoding")); coding != "" && !strings.EqualFold(coding, "identity") {
+		return problem("unsupported_media_type", fmt.Sprintf("the body is encoded as %q; send it as it is, without Content-Encoding", coding))
+	}
+	return nil
+}
+
 // wantMedia refuses a body of another media type. A body without one is taken for the first.
 func wantMedia(r *http.Request, allowed ...string) error {
+	if err := plain(r); err != nil {
+		return err
+	}
 	header := r.Header.Get("Content-Type")
 	if header == "" {
 		return nil

@@ -55,7 +55,7 @@ var codes = []code{
 	{"conflict", http.StatusConflict, retryNow, "The node changed meanwhile",
 		"Another write came first, again and again. Read the node and try again.", "`expected`, `actual`: versions"},
 	{"stale", http.StatusPreconditionFailed, retryNow, "The condition does not hold",
-		"`If-Match` names another version than the stored one, or `If-None-Match: *` met a node. Read the node and decide anew.", "`expected`, `actual`: versions"},
+		"`If-Match` names another version or file than the stored one, or `If-None-Match` met what it excludes. Read it and decide anew.", "`expected`, `actual`: versions of a node"},
 	{"too_large", http.StatusRequestEntityTooLarge, retryNever, "Too large",
 		"The body, the node or the upload has more bytes than allowed. The detail names the limit, which the operator can change.", ""},
 	{"unsupported_media_type", http.StatusUnsupportedMediaType, retryNever, "The media type is not for this route",
