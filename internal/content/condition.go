@@ -43,7 +43,7 @@ func (c Condition) holds(there bool, tag string, modified time.Time) error {
 	}
 	switch {
 	case len(c.Match) > 0 && !there:
-		return &ConditionError{Reason: "If-Match names a file, and there is none"}
+		return &ConditionError{Reason: "If-Match names a file, and there is none, or it is not yours to read"}
 	case len(c.Match) > 0 && !has(c.Match, false) && tag == "":
 		return &ConditionError{Reason: "If-Match names another file: the one that is there is too large to have an ETag"}
 	case len(c.Match) > 0 && !has(c.Match, false):
@@ -59,7 +59,7 @@ func (c Condition) holds(there bool, tag string, modified time.Time) error {
 // ConditionError refuses a change whose condition does not hold. Nothing was changed.
 type ConditionError struct{ Reason string }
 
-func (e *ConditionError) Error() string { return e.Reason + "; read it, and decide anew" }
+func (e *ConditionError) Error() string { return e.Reason }
 
 // standing is the file that is seen at a path at some moment. It is kept open: as long as it is, no other file can
 // be taken for it. Close it.

@@ -126,7 +126,7 @@ func (s *Service) List(ctx context.Context, at node.Path, name, dir string) ([]E
 		return nil, err
 	}
 	list, there, err := s.listed(c, place)
-	if err != nil {
+	if err != nil && !errors.Is(err, errBadName) {
 		return nil, none
 	}
 	if !there {
@@ -165,7 +165,7 @@ func (s *Service) List(ctx context.Context, at node.Path, name, dir string) ([]E
 func (s *Service) listed(c nodehub.Collection, place string) (entries map[string]Entry, there bool, err error) {
 	spots, err := s.spots(c, place, true)
 	if err != nil {
-		return nil, false, err
+		return nil, false, err // errBadName where a node with a long segment has no files yet
 	}
 	entries = map[string]Entry{}
 	add := func(dir string, ofNodes bool) error {
@@ -204,7 +204,7 @@ func (s *Service) listed(c nodehub.Collection, place string) (entries map[string
 	if c.IsInherited { // folders that are nodes, or hold some
 		tree, err := passedTree(c)
 		if err == nil {
-			err = add(path.Join(tree, place), true)
+			err = add(path.Join(tree, nodeDir(node.Path(strings.Trim(place, "/")))), true)
 		}
 		if err != nil {
 			return nil, false, err

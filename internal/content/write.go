@@ -125,13 +125,26 @@ type target struct {
 
 func (s *Service) target(ctx context.Context, c nodehub.Collection, inside string) (to target, err error) {
 	to = target{c: c, inside: inside}
-	if to.spots, err = s.spots(c, inside, false); err == nil {
-		to.home, err = s.home(ctx, c, inside)
+	if to.home, err = s.home(ctx, c, inside); err == nil {
+		to.spots, err = s.spots(c, inside, false)
+		if errors.Is(err, errBadName) {
+			err = nil // it is the first file of a node whose path has a long segment
+		}
 	}
 	if errors.Is(err, errBadName) {
-		err = badName(lastSegment(inside), nil)
+		err = badName(badSegment(inside), nil)
 	}
 	return to, err
+}
+
+// badSegment is the first segment of a path that can not be a name, or else the last one.
+func badSegment(inside string) string {
+	for _, seg := range segmentsOf(inside) {
+		if checkName(seg) != nil {
+			return seg
+		}
+	}
+	return lastSegment(inside)
 }
 
 // folders are those whose entries have changed and are not known to be durable.
@@ -140,6 +153,9 @@ type folders map[string]bool
 // seenAt are where the file of the target may lie at this moment: its own place among them.
 func (s *Service) seenAt(to target) ([]string, error) {
 	spots, err := s.spots(to.c, to.inside, false)
+	if errors.Is(err, errBadName) {
+		err = nil // none yet, but for its own place
+	}
 	return append(spots, to.home), err
 }
 
