@@ -1,11 +1,13 @@
 package hubmesh_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/hubmesh/hubmesh"
 	"github.com/hubmesh/hubmesh/internal/activity"
 )
 
@@ -139,5 +141,34 @@ func TestContentThatIsInNoFolderOfANodeIsTold(t *testing.T) {
 	c := importFS(t, m, ctx, "", files("x/a.md", "a"), files("x/f.txt", "f", "loose.txt", "l", "bad~name/g.txt", "g", ".hidden", "h"))
 	if c.Counts["files"] != 1 || c.Counts["filesFailed"] != 1 || c.Counts["warnings"] != 1 || c.Status != activity.Failed {
 		t.Errorf("%v %+v", c.Counts, c.Messages)
+	}
+}
+
+// edge §4, CR-3
+// What could be listed and not asked for is not copied: it fails alone, with its reason.
+func TestAContentFileWhoseAddressCanNotBeAskedForIsNotCopied(t *testing.T) {
+	e := serveMesh(t, hubmesh.Options{})
+	bad := []string{"a~b.txt", "~tmp.txt", " lead.txt", "ctl\x01.txt", "x%2fy.txt", "dir~/f.txt"}
+	content := files("x/ok.txt", "ok", "x/100%.txt", "ok", "x/.dot", "ok")
+	for _, name := range bad {
+		content["x/"+name] = &fstest.MapFile{Data: []byte("x")}
+	}
+	got := importFS(t, e.mesh, e.admin, "", files("x/a.md", "a", "x.json", `{"nodeType":"Space"}`), content)
+	if got.Counts["files"] != 3 || got.Counts["filesFailed"] != len(bad) {
+		t.Errorf("%v %+v", got.Counts, got.Messages)
+	}
+	for _, l := range got.Messages {
+		if !strings.Contains(l.Text, "is not a file name: ") {
+			t.Errorf("%+v", l)
+		}
+	}
+	var list struct{ Entries []struct{ Name, URL string } }
+	if err := json.Unmarshal([]byte(e.send("admin", "GET", "/api/files/x", "").body), &list); err != nil || len(list.Entries) != 3 {
+		t.Fatalf("%v %+v", err, list)
+	}
+	for _, entry := range list.Entries {
+		if s := e.send("admin", "GET", entry.URL, ""); s.status != 200 {
+			t.Errorf("%s: %d", entry.URL, s.status)
+		}
 	}
 }

@@ -304,6 +304,10 @@ func (s *Service) CopyIn(ctx context.Context, owner node.Path, name, dir string,
 		case d.IsDir():
 			return nil
 		}
+		if err := addressable(owner, name, path.Join(dir, file)); err != nil {
+			skip(file, err)
+			return nil
+		}
 		if !d.Type().IsRegular() {
 			skip(file, errors.New("not a regular file"))
 			return nil
@@ -322,6 +326,14 @@ func (s *Service) CopyIn(ctx context.Context, owner node.Path, name, dir string,
 		return nil
 	})
 	return copied, same, errors.Join(err, diskError(s.flush(changed)))
+}
+
+// addressable refuses a file whose address could not be asked for: it would be listed, and served to nobody.
+func addressable(owner node.Path, name, file string) error {
+	if _, err := node.ParsePath(string(owner) + "/" + name + "/" + file); err != nil {
+		return badName(strings.ToValidUTF8(path.Base(file), "?"), err)
+	}
+	return nil
 }
 
 func (s *Service) copyOne(ctx context.Context, on *flight, c nodehub.Collection, place string, src fs.FS, file string, changed folders) (copied bool, err error) {
