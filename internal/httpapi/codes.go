@@ -34,7 +34,7 @@ var codes = []code{
 		"The detail says where it stops being JSON. Objects name a member once, text is UTF-8 without NUL, a content nests at most 200 levels (`--json-depth`).", "`offset`: the byte, from 0"},
 	{"invalid_patch", http.StatusBadRequest, retryNever, "The merge patch does not fit a node",
 		"A patch is an RFC 7396 merge patch over the writable fields of a node.", "`field`"},
-	{"invalid_query", http.StatusBadRequest, retryNever, "The query can not be read",
+	{"invalid_query", http.StatusBadRequest, retryNever, "The query can not be run",
 		"See the query language. The detail says where and why.", "`offset`: the byte, from 0"},
 	{"unauthenticated", http.StatusUnauthorized, retryNever, "The credential is not good",
 		"The token or login code is not known, was revoked or used, or has expired. Get a new one.", ""},
