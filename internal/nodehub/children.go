@@ -15,10 +15,12 @@ import (
 const (
 	firstLook = 2
 	lookAhead = 50
+
+	readAhead = 1000 // children that are read at a time where the first page of a listing was not full
 )
 
-// Children lists the direct children that the caller may read, and the levels through which something
-// may be reached that he may read. HasChildren of an entry says whether its own listing, asked for in the
+// Children lists the direct children that the caller may read, without their contents, and the levels through
+// which something may be reached that he may read. HasChildren of an entry says whether its own listing, asked for in the
 // same way, would show something. The page's limit counts what is listed; next is the last entry's id where more
 // would be listed after it, "" at the end. So it tells nothing of what the caller may not read.
 func (c *Client) Children(ctx context.Context, path node.Path, page store.Page) (entries []store.Entry, next string, err error) {
@@ -36,8 +38,8 @@ func (c *Client) Children(ctx context.Context, path node.Path, page store.Page) 
 	}
 	ctx, cancel := c.s.mesh.Bounds().Context(ctx, budget.StoreRead, "list '"+string(path)+"'")
 	defer cancel()
-	page.Limit = min(limit+1, store.MaxPage)
-	for {
+	page.Limit, page.NoContent = min(limit+1, store.MaxPage), true
+	for first := true; ; first = false {
 		all, err := c.s.store.Children(ctx, path, page)
 		if err != nil {
 			return nil, "", err
@@ -66,7 +68,14 @@ func (c *Client) Children(ctx context.Context, path node.Path, page store.Page) 
 		if len(all) < page.Limit {
 			return entries, "", nil
 		}
-		page.After, page.Limit = all[len(all)-1].Path.ID(), min(max(limit+1-len(entries), lookAhead), store.MaxPage)
+		if first {
+			// Where much is hidden, much is read for little: in turns of the subjects, as queries are.
+			if err := c.s.queries.enter(ctx, string(subject)); err != nil {
+				return nil, "", err
+			}
+			defer c.s.queries.leave(string(subject))
+		}
+		page.After, page.Limit = all[len(all)-1].Path.ID(), min(max(limit+1-len(entries), readAhead), store.MaxPage)
 	}
 }
 

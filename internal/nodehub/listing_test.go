@@ -3,7 +3,9 @@ package nodehub_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/hubmesh/hubmesh/internal/access"
@@ -124,6 +126,69 @@ func TestAPageOfAListingTellsNothingOfWhatIsHidden(t *testing.T) {
 			t.Errorf("%d %q %v", len(entries), next, err)
 		}
 	})
+}
+
+// bad input: one caller who lists a level of which he may read little, again and again
+func TestAListingThatReadsOnBeyondAPageTakesATurnOfItsSubject(t *testing.T) {
+	r := newRig(t)
+	for i := range 4 {
+		r.create(fmt.Sprintf("acme/n%d", i), "", `{}`)
+	}
+	if err := r.c.Grant(r.root, "acme/n3", "vera", "Viewer"); err != nil {
+		t.Fatal(err)
+	}
+	each := max(2, runtime.GOMAXPROCS(0)) / 2
+	entered, release := make(chan struct{}, 100), make(chan struct{})
+	r.store.mu.Lock()
+	r.store.onSelect = func() { entered <- struct{}{}; <-release }
+	r.store.mu.Unlock()
+	q := mustQuery(t, "scope:subtree name:x")
+	var work sync.WaitGroup
+	for range each { // her queries have all of her places
+		work.Go(func() {
+			if _, err := r.c.Select(as("vera"), q); err != nil {
+				t.Error(err)
+			}
+		})
+		<-entered
+	}
+	if got, _, err := r.c.Children(as("vera"), "acme", store.Page{}); err != nil || len(got) != 1 {
+		t.Errorf("one page needs no turn: %v %v", got, err)
+	}
+	var mu sync.Mutex
+	var events []string
+	note := func(what string) { mu.Lock(); events = append(events, what); mu.Unlock() }
+	first := make(chan struct{}, 1)
+	var look func()
+	look = func() {
+		r.store.mu.Lock()
+		r.store.onList = look // it is taken at each call
+		r.store.mu.Unlock()
+		note("read")
+		select {
+		case first <- struct{}{}:
+		default: // a later page
+		}
+	}
+	r.store.mu.Lock()
+	r.store.onList = look
+	r.store.mu.Unlock()
+	work.Go(func() {
+		if got, _, err := r.c.Children(as("vera"), "acme", store.Page{Limit: 1}); err != nil || len(got) != 1 {
+			t.Errorf("more pages: %v %v", got, err)
+		}
+		note("done")
+	})
+	<-first // its first page; the next one waits
+	if got, err := r.c.Get(r.root, "acme/n0"); err != nil {
+		t.Errorf("somebody else: %v %v", got, err)
+	}
+	note("released")
+	close(release)
+	work.Wait()
+	if slices.Index(events, "released") != 1 || len(events) < 4 { // read, released, read …, done
+		t.Errorf("%v", events)
+	}
 }
 
 // edge §2.5
