@@ -138,6 +138,9 @@ func (s *Service) whenMet(when Condition, spots func() ([]string, error), turn f
 			if again = err == nil && !s.stands(st, now); err != nil || again {
 				return err
 			}
+			if s.changing != nil {
+				s.changing()
+			}
 			return change()
 		})
 		st.close()

@@ -238,6 +238,46 @@ func stored(root *os.Root, dir string) (names []string) {
 }
 
 // RFC 9110 §13.1
+// The race is made inside of a turn: another process that comes then waits for its end, and sees what it did.
+func TestAnotherProcessDoesNotComeBetweenTheLastLookAndTheChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		defer r.release()
+		one, two := r.share(t)
+		put := func(s *Service, text, tag string) error {
+			_, err := s.PutIf(r.admin, "acme", "content", "f.txt", strings.NewReader(text), Condition{Match: []string{tag}})
+			return err
+		}
+		for name, second := range map[string]func(tag string) error{
+			"a condition": func(tag string) error { return put(two, "second", tag) },
+			"a deletion": func(tag string) error {
+				return two.DeleteIf(r.admin, "acme", "content", "f.txt", Condition{Match: []string{tag}})
+			},
+		} {
+			first, err := one.PutIf(r.admin, "acme", "content", "f.txt", strings.NewReader("first of "+name), Condition{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var work sync.WaitGroup
+			var other error
+			ins := 0
+			one.changing = func() {
+				if ins++; ins != 2 { // the first one is the look before the bytes
+					return
+				}
+				work.Go(func() { other = second(first.ETag) })
+				<-time.After(time.Second) // as long as there is something that the other one can do
+			}
+			err = put(one, "mine", first.ETag)
+			work.Wait()
+			if err != nil || !unmet(other) {
+				t.Errorf("%s: %v, and of the other one %v", name, err, other)
+			}
+		}
+	})
+}
+
+// RFC 9110 §13.1
 func TestOneOfManyWritersWithTheSameTagWins(t *testing.T) {
 	r := newRig(t, nil)
 	one, two := r.share(t)

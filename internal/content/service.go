@@ -66,8 +66,9 @@ type Service struct {
 	trash    *trash
 	turns    *turns
 
-	// checked, when set, is called between the look at a condition and the change; for tests.
-	checked func()
+	// For tests: checked, when set, is called after the look at a condition, and changing in the turn of the
+	// change, when it is known to hold still.
+	checked, changing func()
 }
 
 // New opens the root folder, making it when needed; unfinished uploads of an earlier process are removed.
