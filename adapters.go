@@ -182,21 +182,21 @@ func (a contentAPI) List(ctx context.Context, path node.Path, collection, dir st
 	return out, nil
 }
 
-func (a contentAPI) Write(ctx context.Context, segments []string, body io.Reader) (string, int64, bool, error) {
+func (a contentAPI) Write(ctx context.Context, segments []string, body io.Reader, cond httpapi.FileCondition) (httpapi.StoredFile, error) {
 	at, collection, file, err := a.m.content.Split(ctx, segments)
 	if err != nil {
-		return "", 0, false, err
+		return httpapi.StoredFile{}, err
 	}
-	created, size, err := a.m.content.Put(ctx, at, collection, file, body)
-	return content.URL(at, collection, file), size, created, err
+	stored, err := a.m.content.PutIf(ctx, at, collection, file, body, content.Condition(cond))
+	return httpapi.StoredFile{URL: content.URL(at, collection, file), Size: stored.Size, ETag: stored.ETag, Created: stored.Created}, err
 }
 
-func (a contentAPI) Remove(ctx context.Context, segments []string) error {
+func (a contentAPI) Remove(ctx context.Context, segments []string, cond httpapi.FileCondition) error {
 	at, collection, file, err := a.m.content.Split(ctx, segments)
 	if err != nil {
 		return err
 	}
-	return a.m.content.Delete(ctx, at, collection, file)
+	return a.m.content.DeleteIf(ctx, at, collection, file, content.Condition(cond))
 }
 
 type importAPI struct{ m *Mesh }

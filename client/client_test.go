@@ -95,6 +95,15 @@ func TestEachVerbIsItsRequest(t *testing.T) {
 		{"upload", `{"url":"/u","size":1}`, func(ctx context.Context, c *Client) (any, error) {
 			return c.Upload(ctx, "a", "content", "d/f#.txt", strings.NewReader("x"))
 		}, said{method: "PUT", target: "/api/files/a/content/d/f%23.txt", auth: auth, media: "application/octet-stream", body: "x"}, Uploaded{URL: "/u", Size: 1}},
+		{"upload of what was read", `{"url":"/u","size":1,"etag":"\"t\""}`, func(ctx context.Context, c *Client) (any, error) {
+			return c.UploadIf(ctx, "a", "content", "f", strings.NewReader("x"), FileIf{ETag: `"s"`})
+		}, said{method: "PUT", target: "/api/files/a/content/f", auth: auth, media: "application/octet-stream", match: `"s"`, body: "x"}, Uploaded{URL: "/u", Size: 1, ETag: `"t"`}},
+		{"upload where nothing is", `{"url":"/u","size":1}`, func(ctx context.Context, c *Client) (any, error) {
+			return c.UploadIf(ctx, "a", "content", "f", strings.NewReader("x"), FileIf{Absent: true})
+		}, said{method: "PUT", target: "/api/files/a/content/f", auth: auth, media: "application/octet-stream", none: "*", body: "x"}, Uploaded{URL: "/u", Size: 1}},
+		{"delete a file", ``, func(ctx context.Context, c *Client) (any, error) {
+			return nil, c.DeleteFile(ctx, "a", "content", "f", FileIf{ETag: "*"})
+		}, said{method: "DELETE", target: "/api/files/a/content/f", auth: auth, match: "*"}, nil},
 		{"download", `bytes`, func(ctx context.Context, c *Client) (any, error) {
 			body, err := c.Download(ctx, "a", "content", "f")
 			if err != nil {

@@ -105,4 +105,5 @@ type Import struct {
 type Uploaded struct {
 	URL  string `json:"url"`
 	Size int64  `json:"size"`
+	ETag string `json:"etag"` // for FileIf; "" for a file that is too large to have one
 }

@@ -146,16 +146,48 @@ func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.do(ctx, call{method: http.MethodDelete, path: "/api/tokens/" + escape(id)}, nil)
 }
 
-// Upload stores a file in a collection of a node. It takes as long as the body does.
+// FileIf makes a change of a file depend on the one that is there. The zero value is "whatever is there".
+type FileIf struct {
+	ETag   string // the file that must be there, by its tag; "*" is any
+	Absent bool   // there must be none
+}
+
+// header is the condition as it is sent.
+func (f FileIf) header() http.Header {
+	h := http.Header{}
+	if f.ETag != "" {
+		h.Set("If-Match", f.ETag)
+	}
+	if f.Absent {
+		h.Set("If-None-Match", "*")
+	}
+	return h
+}
+
+// Upload stores a file in a collection of a node, whatever is there. It takes as long as the body does.
 func (c *Client) Upload(ctx context.Context, node, collection, file string, body io.Reader) (Uploaded, error) {
+	return c.UploadIf(ctx, node, collection, file, body, FileIf{})
+}
+
+// UploadIf is Upload where the condition holds; else the error's code is "stale" and nothing was stored.
+func (c *Client) UploadIf(ctx context.Context, node, collection, file string, body io.Reader, when FileIf) (Uploaded, error) {
 	var got Uploaded
-	resp, err := c.begin(ctx, call{method: http.MethodPut, path: "/api/files/" + escape(node) + "/" + escape(collection) + "/" + escape(file), body: body, media: "application/octet-stream"})
+	resp, err := c.begin(ctx, call{method: http.MethodPut, path: filePath(node, collection, file), body: body, media: "application/octet-stream", header: when.header()})
 	if err != nil {
 		return got, err
 	}
 	defer resp.Body.Close() //nolint:errcheck // read only
 	err = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&got)
 	return got, err
+}
+
+// DeleteFile deletes a file where the condition holds.
+func (c *Client) DeleteFile(ctx context.Context, node, collection, file string, when FileIf) error {
+	return c.do(ctx, call{method: http.MethodDelete, path: filePath(node, collection, file), header: when.header()}, nil)
+}
+
+func filePath(node, collection, file string) string {
+	return "/api/files/" + escape(node) + "/" + escape(collection) + "/" + escape(file)
 }
 
 // Download opens a file of a published collection. The caller closes it.

@@ -104,6 +104,12 @@ func TestTheVerbsWorkOnARealMesh(t *testing.T) {
 		{"a put replaces", "", []string{"put", "acme/b", "--name", "B2", "--type", "Markdown"}, 0, []string{`"name": "B2"`, `"version": 2`}, nil},
 		{"a patch merges", "", []string{"patch", "acme/b", `{"description":"d"}`, "--if-version", "2"}, 0, []string{`"version": 3`, `"name": "B2"`}, nil},
 		{"history is printed", "", []string{"versions", "acme/b", "--limit", "2"}, 0, []string{`"versions": [`, `"kind": "updated"`}, nil},
+		{"no history is no page of it", "", []string{"versions", "acme/b", "--limit", "0"}, 2, nil, []string{"--limit is 0", "above 0"}},
+		{"nor before the first version", "", []string{"versions", "acme/b", "--before", "0"}, 2, nil, []string{"--before is 0"}},
+		{"a condition on version 0 is no condition", "", []string{"put", "acme/b", "--type", "Markdown", "--if-version", "0"}, 2, nil, []string{"--if-version is 0"}},
+		{"nor is one with its contrary", "", []string{"put", "acme/b", "--type", "Markdown", "--if-version", "1", "--if-absent"}, 2, nil, []string{"give one of them"}},
+		{"nor for a patch", "", []string{"patch", "acme/b", "{}", "--if-version", "0"}, 2, nil, []string{"--if-version is 0"}},
+		{"nor for a delete", "", []string{"delete", "acme/b", "--if-version=-1"}, 2, nil, []string{"--if-version is -1"}},
 		{"a node as it was", "", []string{"get", "acme/b", "--at", "1"}, 0, []string{`"name": "B"`}, nil},
 		{"a query finds", "", []string{"query", "path:acme", "scope:children", "nodeType:Markdown"}, 0, []string{`"nodes": [`, `"acme/a"`, `"acme/c"`}, nil},
 		{"a query a line", "", []string{"query", "path:acme/a", "--lines"}, 0, []string{`{"path":"acme/a"`}, nil},
@@ -191,7 +197,7 @@ func TestAnImportIsFollowedToItsEnd(t *testing.T) {
 	}
 	step{args: append([]string{"get", "Doc2/good"}, to...), out: []string{`"path": "Doc2/good"`}}.run(t)
 	code, _, errs = hm(t, "", append([]string{"import", "/nowhere", "--into", "Doc"}, to...)...)
-	if code != exitFailed || !strings.Contains(errs, "/nowhere") {
+	if code != exitUsage || !strings.Contains(errs, "/nowhere") {
 		t.Fatalf("a source that is not there: %d %s", code, errs)
 	}
 }
@@ -307,7 +313,7 @@ func TestAnAdminTokenFileOfNoUseIsRefused(t *testing.T) {
 func TestASpaceNamedLikeARouteOfTheServerIsRefused(t *testing.T) {
 	url, admin := serveMesh(t)
 	for _, name := range []string{"api", "static", "alive", "metrics", "login", "logout", "ready", "robots.txt", "favicon.ico", "debug", "index.html"} {
-		step{args: []string{"create", name, "--type", "Space", "--server", url, "--token-file", admin}, code: 1, errs: []string{"choose another name"}}.run(t)
+		step{args: []string{"create", name, "--type", "Space", "--server", url, "--token-file", admin}, code: 2, errs: []string{"choose another name"}}.run(t)
 	}
 	step{args: []string{"create", "apis", "--type", "Space", "--server", url, "--token-file", admin}, out: []string{"apis"}}.run(t)
 }

@@ -56,7 +56,7 @@ func codeOf(err error) int {
 	if e.Retry == client.After {
 		return exitNotNow
 	}
-	if client.HasCode(err, "invalid_path", "invalid_query", "invalid_json", "invalid_patch") {
+	if client.HasCode(err, "bad_request", "invalid_path", "invalid_query", "invalid_json", "invalid_patch") {
 		return exitUsage // the same as what is found to be wrong before it is sent
 	}
 	return exitFailed

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-
-	"github.com/hubmesh/hubmesh/client"
 )
 
 type deleteCmd struct {
@@ -15,11 +13,15 @@ type deleteCmd struct {
 
 // Run deletes and prints how many nodes went.
 func (c *deleteCmd) Run(ctx context.Context, s std) error {
+	when, err := c.when()
+	if err != nil {
+		return err
+	}
 	server, err := c.client()
 	if err != nil {
 		return err
 	}
-	got, err := server.Delete(ctx, c.Path, c.Recursive, client.If{Version: c.IfVersion})
+	got, err := server.Delete(ctx, c.Path, c.Recursive, when)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,9 @@ type activity struct {
 	} `json:"messages"`
 }
 
+// failed is how many node files and content files failed.
+func (a activity) failed() int { return a.Counts["failed"] + a.Counts["filesFailed"] }
+
 func (a activity) ended() bool { return a.Status != "" && a.Status != "Running" }
 
 // errEnded stops a watch at the end of the activity.
@@ -80,11 +83,11 @@ func (c *importCmd) Run(ctx context.Context, s std) error {
 	switch {
 	case last.Status == "Cancelled":
 		return errors.New("the import was cancelled; what was imported stays")
-	case last.Status == "Failed" || last.Counts["failed"] > 0:
-		if last.Counts["failed"] == 0 && last.Message != "" {
+	case last.Status == "Failed" || last.failed() > 0:
+		if last.failed() == 0 && last.Message != "" {
 			return fmt.Errorf("the import ended as %s: %s; run it again, what was imported stays", last.Status, last.Message)
 		}
-		return fmt.Errorf("the import ended as %s: %d failed", last.Status, last.Counts["failed"])
+		return fmt.Errorf("the import ended as %s: %d failed", last.Status, last.failed())
 	}
 	return nil
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-
-	"github.com/hubmesh/hubmesh/client"
 )
 
 type patchCmd struct {
@@ -15,6 +13,10 @@ type patchCmd struct {
 
 // Run merges the patch and prints the node.
 func (c *patchCmd) Run(ctx context.Context, s std) error {
+	when, err := c.when()
+	if err != nil {
+		return err
+	}
 	server, err := c.client()
 	if err != nil {
 		return err
@@ -23,7 +25,7 @@ func (c *patchCmd) Run(ctx context.Context, s std) error {
 	if err != nil {
 		return err
 	}
-	got, err := server.Patch(ctx, c.Path, patch, client.If{Version: c.IfVersion})
+	got, err := server.Patch(ctx, c.Path, patch, when)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,7 @@ package main
 
 import (
 	"context"
-
-	"github.com/hubmesh/hubmesh/client"
+	"errors"
 )
 
 type putCmd struct {
@@ -15,6 +14,13 @@ type putCmd struct {
 
 // Run replaces the node, or creates it, and prints it.
 func (c *putCmd) Run(ctx context.Context, s std) error {
+	when, err := c.when()
+	if err != nil {
+		return err
+	}
+	if when.Absent = c.IfAbsent; when.Absent && when.Version > 0 {
+		return usage(errors.New("--if-version asks for a node and --if-absent for none: give one of them"))
+	}
 	server, err := c.client()
 	if err != nil {
 		return err
@@ -23,7 +29,7 @@ func (c *putCmd) Run(ctx context.Context, s std) error {
 	if err != nil {
 		return err
 	}
-	got, err := server.Put(ctx, n, client.If{Version: c.IfVersion, Absent: c.IfAbsent})
+	got, err := server.Put(ctx, n, when)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,18 @@ func following(s std) client.WatchOptions {
 
 // condition are the flags of a write that depends on what is stored.
 type condition struct {
-	IfVersion int64 `help:"Write only if this version is stored." placeholder:"N"`
+	IfVersion *int64 `help:"Write only if this version is stored." placeholder:"N"`
+}
+
+// when is the condition that was given. One that no node can meet is refused, as it must not become none.
+func (c condition) when() (client.If, error) {
+	if c.IfVersion == nil {
+		return client.If{}, nil
+	}
+	if *c.IfVersion < 1 {
+		return client.If{}, usage(fmt.Errorf("--if-version is %d; the first version of a node is 1", *c.IfVersion))
+	}
+	return client.If{Version: *c.IfVersion}, nil
 }
 
 // input reads a JSON document: the text itself, "@FILE", or "-" for the standard input.

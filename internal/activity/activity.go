@@ -34,8 +34,10 @@ func worse(a, b Status) Status {
 }
 
 const (
-	maxMessages  = 1000 // messages that an activity keeps; more are counted
-	messageBytes = 400  // of one message's text
+	maxMessages  = 1000      // messages that an activity keeps; more are counted
+	maxWarnings  = 500       // of them of others than errors, so that those leave room for errors
+	messageBytes = 400       // of one message's text
+	keptBytes    = 512 << 10 // of all messages as JSON, that of others than errors half: the node has a limit
 )
 
 // Line is one message of an activity.
@@ -57,7 +59,7 @@ type Content struct {
 	Total           int            `json:"total"`
 	Counts          map[string]int `json:"counts,omitempty"`
 	Messages        []Line         `json:"messages,omitempty"`
-	Dropped         int            `json:"dropped,omitempty"` // messages that were not kept
+	Dropped         int            `json:"dropped,omitempty"` // messages that were not kept; the last message says so
 	Affected        []string       `json:"affected,omitempty"`
 	Started         time.Time      `json:"started"`
 	Ended           *time.Time     `json:"ended,omitempty"`

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 
@@ -269,6 +271,43 @@ func TestAnActivityLeftRunningByAnEarlierProcessIsDrivenToFailed(t *testing.T) {
 		}
 		if c := w.content(t, "acme/_Activity/2"); c.Status != Succeeded {
 			t.Fatalf("%+v", c)
+		}
+	})
+}
+
+// edge §4
+// However much is said, the activity stays within a node, and says at its end that it did not keep all; why it ended
+// is always kept.
+func TestTheMessagesOfAnActivityStayWithinItsNode(t *testing.T) {
+	in(t, func(t *testing.T, w *world, r *Runner, ctx context.Context) {
+		path, err := r.Start(ctx, "acme", "x", func(_ context.Context, p *Progress) error {
+			for range 900 {
+				p.Warn(strings.Repeat("<", 1000), "w")
+			}
+			for range 900 {
+				p.Fail(strings.Repeat("<", 1000), strings.Repeat("x", 399)+"é and more")
+			}
+			return errors.New("the end")
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Wait(ctx, path)
+		c := w.content(t, path)
+		text, err := json.Marshal(c)
+		if err != nil || len(text) > 600<<10 {
+			t.Errorf("%d bytes, %v", len(text), err)
+		}
+		kept := map[string]int{}
+		for _, l := range c.Messages {
+			kept[l.Level]++
+			if !utf8.ValidString(l.Text) || strings.Contains(l.Text, "\ufffd") {
+				t.Errorf("%q", l.Text)
+			}
+		}
+		n := len(c.Messages)
+		if kept["error"] < 30 || kept["warning"] < 30 || c.Dropped != 1800-(n-2) || !strings.Contains(c.Messages[n-2].Text, "more messages are not listed") || c.Messages[n-1].Text != "the end" {
+			t.Errorf("%v %d, the last %+v", kept, c.Dropped, c.Messages[n-2:])
 		}
 	})
 }

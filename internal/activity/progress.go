@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +25,8 @@ type Progress struct {
 	mu      sync.Mutex
 	content Content
 	worst   Status
+	kept    int // bytes of the messages
+	errors  int // messages that were not kept and are errors
 }
 
 // Path is the activity's node.
@@ -77,29 +81,54 @@ func (p *Progress) Warn(about, text string) { p.line("warning", Warning, about, 
 func (p *Progress) Fail(about, text string) { p.line("error", Failed, about, text) }
 
 func (p *Progress) line(level string, s Status, about, text string) {
-	if len(text) > messageBytes {
-		text = text[:messageBytes] + "…"
+	l := newLine(level, about, text)
+	size := 0
+	if b, err := json.Marshal(l); err == nil { // of texts and a time: it always can be
+		size = len(b)
 	}
 	p.change(func(c *Content) {
 		p.worst = worse(p.worst, s)
-		if len(c.Messages) >= maxMessages {
+		most, bytes := maxMessages, keptBytes
+		if s != Failed {
+			most, bytes = maxWarnings, keptBytes/2
+		}
+		if len(c.Messages) >= most || p.kept+size > bytes {
 			c.Dropped++
+			if s == Failed {
+				p.errors++
+			}
 			return
 		}
-		c.Messages = append(c.Messages, Line{Level: level, Text: text, About: about, At: node.Stamp(time.Now())})
+		p.kept += size
+		c.Messages = append(c.Messages, l)
 	})
+}
+
+func newLine(level, about, text string) Line {
+	if len(text) > messageBytes {
+		text = strings.ToValidUTF8(text[:messageBytes], "") + "…"
+	}
+	return Line{Level: level, Text: text, About: about, At: node.Stamp(time.Now())}
 }
 
 // finish sets the terminal status: the worst of what was said and of how the work returned.
 func (p *Progress) finish(err error, cancelled bool) {
-	if err != nil && !cancelled {
-		p.Fail("", err.Error())
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := &p.content
 	if c.Status.Terminal() {
 		return
+	}
+	if c.Dropped > 0 {
+		level := "warning"
+		if p.errors > 0 {
+			level = "error"
+		}
+		c.Messages = append(c.Messages, newLine(level, "", fmt.Sprintf("%d more messages are not listed, %d of them errors", c.Dropped, p.errors)))
+	}
+	if err != nil && !cancelled { // said whatever was said before: it is why nothing comes after
+		p.worst = worse(p.worst, Failed)
+		c.Messages = append(c.Messages, newLine("error", "", err.Error()))
 	}
 	c.Status = worse(Succeeded, p.worst)
 	if cancelled && err != nil {

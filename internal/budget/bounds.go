@@ -35,6 +35,7 @@ const (
 	Flush
 	HTTPHeader
 	HTTPShutdown
+	HTTPBody
 	count
 )
 
@@ -64,7 +65,7 @@ var bounds = [count]row{
 	Watchdog:      {name: "watchdog", own: 8 * time.Second, doc: "a hub's whole disposal; then it is torn down out of band"},
 	Teardown:      {name: "teardown", own: 30 * time.Second, doc: "a process's whole disposal"},
 	TokenCheck:    {name: "token-check", own: 8 * time.Second, doc: "validating a bearer token"},
-	ContentIO:     {name: "content-io", own: 30 * time.Second, doc: "one chunk of a file between disk and client"},
+	ContentIO:     {name: "content-io", own: 30 * time.Second, doc: "64 KiB of a file or an answer between disk and client"},
 	Handshake:     {name: "handshake", own: 5 * time.Second, doc: "opening a connection"},
 	SiloDial:      {name: "silo-dial", own: 2 * time.Second, doc: "opening a connection to a silo, handshake included"},
 	SiloWrite:     {name: "silo-write", own: 5 * time.Second, doc: "one write to a silo that does not read"},
@@ -73,6 +74,7 @@ var bounds = [count]row{
 	Flush:         {name: "flush", own: 10 * time.Second, doc: "one write to a live stream's client"},
 	HTTPHeader:    {name: "http-header", own: 10 * time.Second, doc: "reading a request's header"},
 	HTTPShutdown:  {name: "http-shutdown", own: 10 * time.Second, doc: "letting running requests end at shutdown"},
+	HTTPBody:      {name: "http-body", own: 30 * time.Second, doc: "reading the whole body of a request that is no upload"},
 }
 
 // nested lists which bound must be smaller than which: the first lapses inside the second.
@@ -80,6 +82,7 @@ var nested = [][2]Bound{
 	{Read, Request}, {Defer, Request}, {TokenCheck, Read}, {StoreRead, TokenCheck}, {StoreRead, Read},
 	{StoreRead, Activate}, {StoreRead, Resolve}, {Activate, Initialise}, {Commit, Request}, {Commit, Delete}, {Delete, Request},
 	{Quiesce, HostedDispose}, {HostedDispose, Watchdog}, {Watchdog, Teardown}, {Handshake, Read}, {SiloDial, Handshake}, {SiloWrite, Read}, {HTTPShutdown, Teardown},
+	{HTTPHeader, HTTPBody}, {HTTPBody, Request}, {ContentIO, Request},
 	{SiloDial, ClusterJoin}, {Watchdog, ClusterLeave}, {ClusterLeave, Teardown},
 }
 

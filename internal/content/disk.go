@@ -12,8 +12,8 @@ import (
 	"github.com/hubmesh/hubmesh/internal/node"
 )
 
-// maxName is the longest file name that common file systems take, in bytes.
-const maxName = 255
+// maxSegment is the longest name of a file or folder of a collection, in bytes. Common file systems take 255.
+const maxSegment = 200
 
 // hashedName is the length of a folder's name that stands for a segment which is too long for one.
 const hashedName = len("~h") + 2*sha256.Size
@@ -57,13 +57,18 @@ func collectionDir(owner node.Path, collection string) (string, error) {
 func nodeDir(at node.Path) string {
 	var parts []string
 	for seg := range at.Segments() {
-		if len(seg) > maxName-55 {
-			sum := sha256.Sum256([]byte(seg))
-			seg = "~h" + hex.EncodeToString(sum[:])
-		}
-		parts = append(parts, seg)
+		parts = append(parts, nodeName(seg))
 	}
 	return path.Join(parts...)
+}
+
+// nodeName is the folder of a segment of a node path, which may be longer than a file name.
+func nodeName(seg string) string {
+	if len(seg) <= maxSegment {
+		return seg
+	}
+	sum := sha256.Sum256([]byte(seg))
+	return "~h" + hex.EncodeToString(sum[:])
 }
 
 // isHashed tells whether a folder stands for a segment that is too long for a file name.
@@ -77,7 +82,7 @@ func isHex(text string) bool {
 }
 
 func checkName(seg string) error {
-	if seg == "" || seg == "." || seg == ".." || len(seg) > maxName-55 || strings.ContainsAny(seg, "/\\\x00") {
+	if seg == "" || seg == "." || seg == ".." || len(seg) > maxSegment || strings.ContainsAny(seg, "/\\\x00") {
 		return errBadName
 	}
 	return nil

@@ -45,12 +45,13 @@ func (e *NameError) Error() string {
 }
 
 // badName refuses a name for the reason in err, which may be nil.
+// A name is that of a folder where it is long and stands before the last segment: a node may have it.
 func badName(name string, err error) *NameError {
 	var path *node.PathError
 	if errors.As(err, &path) {
 		return &NameError{Name: name, Reason: path.Reason}
 	}
-	return &NameError{Name: name, Reason: fmt.Sprintf("a segment has 1 to %d bytes, no '/', backslash or NUL, and does not begin with '%s'", maxName-55, tempPrefix)}
+	return &NameError{Name: name, Reason: fmt.Sprintf("a segment has 1 to %d bytes, no '/', backslash or NUL, and does not begin with '%s'", maxSegment, tempPrefix)}
 }
 
 // CollectionError says that a node has no such collection.

@@ -126,7 +126,7 @@ func (s *Service) List(ctx context.Context, at node.Path, name, dir string) ([]E
 		return nil, err
 	}
 	list, there, err := s.listed(c, place)
-	if err != nil {
+	if err != nil && !errors.Is(err, errBadName) {
 		return nil, none
 	}
 	if !there {
@@ -165,7 +165,7 @@ func (s *Service) List(ctx context.Context, at node.Path, name, dir string) ([]E
 func (s *Service) listed(c nodehub.Collection, place string) (entries map[string]Entry, there bool, err error) {
 	spots, err := s.spots(c, place, true)
 	if err != nil {
-		return nil, false, err
+		return nil, false, err // errBadName where a node with a long segment has no files yet
 	}
 	entries = map[string]Entry{}
 	add := func(dir string, ofNodes bool) error {
@@ -204,7 +204,7 @@ func (s *Service) listed(c nodehub.Collection, place string) (entries map[string
 	if c.IsInherited { // folders that are nodes, or hold some
 		tree, err := passedTree(c)
 		if err == nil {
-			err = add(path.Join(tree, place), true)
+			err = add(path.Join(tree, nodeDir(node.Path(strings.Trim(place, "/")))), true)
 		}
 		if err != nil {
 			return nil, false, err
@@ -213,8 +213,14 @@ func (s *Service) listed(c nodehub.Collection, place string) (entries map[string
 	return entries, there, nil
 }
 
-// Delete removes a file, from every layer that has one of its path. The caller needs Update on the node.
+// Delete removes a file, from every layer that has one of its path; see [Service.DeleteIf].
 func (s *Service) Delete(ctx context.Context, at node.Path, name, file string) error {
+	return s.DeleteIf(ctx, at, name, file, Condition{})
+}
+
+// DeleteIf removes a file, from every layer that has one of its path, if the condition holds (*ConditionError).
+// The caller needs Update on the node.
+func (s *Service) DeleteIf(ctx context.Context, at node.Path, name, file string, when Condition) error {
 	c, err := s.collection(ctx, at, name, access.Update)
 	if err != nil {
 		return err
@@ -226,19 +232,29 @@ func (s *Service) Delete(ctx context.Context, at node.Path, name, file string) e
 	if err := s.reach(ctx, c, folderOf(place), access.Update); err != nil {
 		return err
 	}
-	spots, err := s.spots(c, place, false)
-	if err != nil {
-		return &NotFoundError{}
-	}
-	// The nearest one last: what is seen does not change before it is gone.
-	err = &NotFoundError{}
-	for _, p := range slices.Backward(spots) {
-		if info, statErr := s.root.Stat(p); statErr != nil || !info.Mode().IsRegular() {
-			continue
+	spots := func() ([]string, error) {
+		list, err := s.spots(c, place, false)
+		if errors.Is(err, errBadName) {
+			err = &NotFoundError{}
 		}
-		if err = s.root.Remove(p); err != nil {
+		return list, err
+	}
+	return s.whenMet(when, spots, s.turns.take, func() error {
+		list, err := spots()
+		if err != nil {
 			return err
 		}
-	}
-	return err
+		// The nearest one last: what is seen does not change before it is gone.
+		err = &NotFoundError{}
+		for _, p := range slices.Backward(list) {
+			if info, statErr := s.root.Stat(p); statErr != nil || !info.Mode().IsRegular() {
+				continue
+			}
+			if err = s.root.Remove(p); err != nil {
+				return err
+			}
+			s.index.replaced(p)
+		}
+		return err
+	})
 }

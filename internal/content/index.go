@@ -3,11 +3,11 @@ package content
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
 	"sync"
-	"time"
 )
 
 // BufferLimit is the size from which a file is streamed without an entity tag, in bytes (edge.md §1.3).
@@ -35,9 +35,8 @@ type indexer struct {
 }
 
 type tag struct {
-	size     int64
-	modified time.Time
-	value    string
+	of    fs.FileInfo // another process may have put another file there, of the same size and time
+	value string
 }
 
 func newIndexer(root *os.Root) *indexer {
@@ -82,7 +81,7 @@ func (x *indexer) etag(name string, info fs.FileInfo, f io.ReadSeeker) (string, 
 	x.mu.Lock()
 	known, ok := x.tags[name]
 	x.mu.Unlock()
-	if ok && known.size == info.Size() && known.modified.Equal(info.ModTime()) {
+	if ok && os.SameFile(known.of, info) && known.of.Size() == info.Size() && known.of.ModTime().Equal(info.ModTime()) {
 		return known.value, nil
 	}
 	sum := sha256.New()
@@ -92,7 +91,7 @@ func (x *indexer) etag(name string, info fs.FileInfo, f io.ReadSeeker) (string, 
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return "", err
 	}
-	value := `"` + base64.StdEncoding.EncodeToString(sum.Sum(nil)) + `"`
+	value := entityTag(sum)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(x.tags) >= indexedFiles {
@@ -101,8 +100,13 @@ func (x *indexer) etag(name string, info fs.FileInfo, f io.ReadSeeker) (string, 
 			break
 		}
 	}
-	x.tags[name] = tag{info.Size(), info.ModTime(), value}
+	x.tags[name] = tag{info, value}
 	return value, nil
+}
+
+// entityTag is the tag of bytes that were summed up.
+func entityTag(sum hash.Hash) string {
+	return `"` + base64.StdEncoding.EncodeToString(sum.Sum(nil)) + `"`
 }
 
 // replaced forgets the entity tag of a file whose bytes are others now, of whatever size and time.

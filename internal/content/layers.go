@@ -46,34 +46,47 @@ func passedTree(c nodehub.Collection) (string, error) {
 
 // spots are where a path inside a collection may lie, nearest layer first, the owner's last. For a folder
 // that includes the layer of the node that the folder itself is. It fails where no file can have the path.
+//
+// A segment of a node path may be longer than a name in a collection. So the files of nodes below have places where
+// the owner could have none: in their own layer alone, below a folder that stands for the long segment.
 func (s *Service) spots(c nodehub.Collection, inside string, folder bool) ([]string, error) {
+	var list []string
 	own, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, inside)
-	if err != nil {
+	if err == nil {
+		list = append(list, own)
+	} else if !errors.Is(err, errBadName) {
 		return nil, err
 	}
-	list := []string{own}
 	segs := segmentsOf(inside)
 	levels := len(segs)
 	if !folder {
 		levels--
 	}
-	if !c.IsInherited || levels < 1 {
-		return list, nil
-	}
-	tree, err := passedTree(c)
-	if err != nil {
-		return nil, err
-	}
-	for i := range levels {
-		tree = path.Join(tree, segs[i])
-		info, err := s.root.Lstat(tree)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !isNoFile(err) {
+	if c.IsInherited && levels > 0 {
+		tree, err := passedTree(c)
+		if err != nil {
 			return nil, err
 		}
-		if err != nil || !info.IsDir() {
-			break
+		for i := range levels {
+			tree = path.Join(tree, nodeName(segs[i]))
+			info, err := s.root.Lstat(tree)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !isNoFile(err) {
+				return nil, err
+			}
+			if err != nil || !info.IsDir() {
+				break
+			}
+			if rest := segs[i+1:]; !slices.ContainsFunc(rest, func(seg string) bool { return checkName(seg) != nil }) {
+				list = append(list, path.Join(append([]string{tree, layerDir}, rest...)...))
+			}
 		}
-		list = append(list, path.Join(append([]string{tree, layerDir}, segs[i+1:]...)...))
+	}
+	if own == "" {
+		slices.Reverse(list)
+		if len(list) == 0 {
+			return nil, errBadName
+		}
+		return list, nil
 	}
 	slices.Reverse(list[1:])
 	return append(list[1:], own), nil
@@ -81,9 +94,9 @@ func (s *Service) spots(c nodehub.Collection, inside string, folder bool) ([]str
 
 // home is where a file comes to lie: in the layer of the deepest node on its way that is there now.
 func (s *Service) home(ctx context.Context, c nodehub.Collection, inside string) (string, error) {
-	own, err := diskPath(node.Path(c.Address), c.Name, c.BasePath, inside)
-	if err != nil || !c.IsInherited || folderOf(inside) == "." {
-		return own, err
+	own, bad := diskPath(node.Path(c.Address), c.Name, c.BasePath, inside)
+	if !c.IsInherited || folderOf(inside) == "." {
+		return own, bad
 	}
 	owner := node.Path(c.Address)
 	res, err := s.resolver.Resolve(ctx, below(owner, folderOf(inside)))
@@ -94,14 +107,20 @@ func (s *Service) home(ctx context.Context, c nodehub.Collection, inside string)
 		return "", err
 	}
 	if res.Node == owner || !owner.Contains(res.Node) {
-		return own, nil
+		return own, bad
 	}
 	tree, err := passedTree(c)
 	if err != nil {
 		return "", err
 	}
 	rel := strings.TrimPrefix(string(res.Node), string(owner)+"/")
-	return path.Join(tree, rel, layerDir, strings.TrimPrefix(inside, rel+"/")), nil
+	rest := strings.TrimPrefix(inside, rel+"/")
+	for seg := range strings.SplitSeq(rest, "/") {
+		if err := checkName(seg); err != nil {
+			return "", err
+		}
+	}
+	return path.Join(tree, nodeDir(node.Path(rel)), layerDir, rest), nil
 }
 
 // below is the path of a folder inside a collection, as far as it can be a node's.
@@ -143,7 +162,7 @@ func (s *Service) inTheWay(c nodehub.Collection, inside string, spots []string) 
 		if err != nil {
 			return err
 		}
-		folders = append(slices.Clip(spots), path.Join(tree, inside)) // of a node, or with nodes in it
+		folders = append(slices.Clip(spots), path.Join(tree, nodeDir(node.Path(inside)))) // of a node, or with nodes in it
 	}
 	for _, p := range folders {
 		if info, err := s.root.Stat(p); err == nil && info.IsDir() {

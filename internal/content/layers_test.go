@@ -295,3 +295,62 @@ func (o overtaken) Open(name string) (fs.File, error) {
 	}
 	return o.MapFS.Open(name)
 }
+
+// edge §4, CR-7
+// A segment of a node path may be longer than a file name. Its node's files have a place in an inherited collection
+// all the same; a name that is too long for a file, or for a folder that is no node's, is refused as that name.
+func TestANodeWithALongSegmentHasFilesInAnInheritedCollection(t *testing.T) {
+	for name, long := range map[string]string{"ASCII": strings.Repeat("b", 300), "two bytes a letter": strings.Repeat("é", 150), "longer than a file system's name": strings.Repeat("x", 900)} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil)
+			at := node.Path("acme/" + long)
+			r.create(at)
+			r.create(at + "/sub")
+			r.put(at, "content", "f.txt", "of the node")
+			r.put(at, "content", "dir/g.txt", "deep in it")
+			r.put(at+"/sub", "content", "h.txt", "of the node below")
+			r.put("acme", "content", long+"/o.txt", "through the owner")
+			for file, want := range map[string]string{
+				"f.txt": "of the node", "content/f.txt": "of the node", "dir/g.txt": "deep in it", "sub/h.txt": "of the node below", "o.txt": "through the owner"} {
+				r.mustRead(string(at)+"/"+file, want)
+			}
+			r.mustRead("acme/content/"+long+"/f.txt", "of the node")
+			r.wantFiles(at, "", "dir/ sub/ f.txt o.txt")
+			r.wantFiles(at, "dir", "g.txt")
+			r.wantFiles(at+"/sub", "", "h.txt")
+			r.wantFiles("acme", long, "dir/ sub/ f.txt o.txt")
+			r.wantFiles("acme", "", "doc/ hello.txt")
+			if stored, err := r.content.PutIf(r.admin, at, "content", "f.txt", strings.NewReader("again"), Condition{NoneMatch: []string{"*"}}); !unmet(err) {
+				t.Errorf("%+v %v", stored, err)
+			}
+			if created, _, err := r.content.Put(r.admin, at, "content", "f.txt", strings.NewReader("again")); err != nil || created {
+				t.Errorf("created %v, %v", created, err)
+			}
+			if err := r.content.Delete(r.admin, at, "content", "o.txt"); err != nil {
+				t.Error(err)
+			}
+			r.wantFiles(at, "", "dir/ sub/ f.txt")
+			copied, _, err := r.content.CopyIn(r.admin, "acme", "content", long, fstest.MapFS{"in.txt": {Data: []byte("copied")}}, func(file string, err error) { t.Error(file, err) })
+			if err != nil || copied != 1 {
+				t.Error(copied, err)
+			}
+			r.mustRead(string(at)+"/in.txt", "copied")
+			var bad *NameError
+			for file, want := range map[string]string{long: long, "none/" + long + "/f.txt": long, "dir/" + long: long} {
+				if _, _, err := r.content.Put(r.admin, at, "content", file, strings.NewReader("x")); len(file) < 900 && (!errors.As(err, &bad) || bad.Name != want) {
+					t.Errorf("%.20s: %v", file, err)
+				}
+			}
+			if _, err := r.read(r.admin, "acme/content/none-"+long+"/f.txt"); !isNotFound(err) {
+				t.Error(err)
+			}
+			// Its files go with it.
+			r.remove(at, true)
+			r.create(at)
+			r.wantFiles(at, "", "")
+			if got, err := r.read(r.admin, string(at)+"/f.txt"); !isNotFound(err) {
+				t.Errorf("%q %v", got, err)
+			}
+		})
+	}
+}

@@ -36,6 +36,12 @@ func (e *UnpublishedError) ProblemMembers() map[string]any {
 }
 
 // ProblemCode is the code of the error table.
+func (e *ConditionError) ProblemCode() string { return "stale" }
+
+// ProblemCode is the code of the error table.
+func (*BusyError) ProblemCode() string { return "unavailable" }
+
+// ProblemCode is the code of the error table.
 func (e *FolderError) ProblemCode() string { return "not_found" }
 
 // ProblemMembers are further members of the problem.

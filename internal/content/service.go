@@ -64,6 +64,11 @@ type Service struct {
 	lapses   lapses
 	index    *indexer
 	trash    *trash
+	turns    *turns
+
+	// For tests: checked, when set, is called after the look at a condition, and changing in the turn of the
+	// change, when it is known to hold still.
+	checked, changing func()
 }
 
 // New opens the root folder, making it when needed; unfinished uploads of an earlier process are removed.
@@ -87,6 +92,9 @@ func New(o Options) (*Service, error) {
 	}
 	s := &Service{mesh: o.Mesh, resolver: o.Resolver, owners: o.Owners, permit: o.Permissions, reads: o.Reads, root: root, most: o.MaxUpload,
 		log: o.Logger, open: make(chan struct{}, maxOpen)}
+	if s.turns, err = newTurns(root, o.Shared); err != nil {
+		return nil, errors.Join(fmt.Errorf("content: %w", err), root.Close())
+	}
 	s.index = newIndexer(root)
 	s.trash = newTrash(s)
 	return s, nil
@@ -97,7 +105,7 @@ func New(o Options) (*Service, error) {
 func (s *Service) Close() error {
 	s.trash.close()
 	s.index.close()
-	return s.root.Close()
+	return errors.Join(s.turns.close(), s.root.Close())
 }
 
 // NotFoundError is the one answer to everything that must not be told apart.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
@@ -24,47 +25,64 @@ import (
 // They are not shown, and no file may have such a name.
 const tempPrefix = "~upload-"
 
-// Put stores a file: written elsewhere, flushed to disk, then renamed, so that a reader sees the old file
+// Stored is what an upload did.
+type Stored struct {
+	Created bool
+	Size    int64
+	ETag    string // as reads give it; "" for a file that has none
+}
+
+// Put stores a file, whatever is there; see [Service.PutIf].
+func (s *Service) Put(ctx context.Context, at node.Path, name, file string, body io.Reader) (created bool, size int64, err error) {
+	stored, err := s.PutIf(ctx, at, name, file, body, Condition{})
+	return stored.Created, stored.Size, err
+}
+
+// PutIf stores a file: written elsewhere, flushed to disk, then renamed, so that a reader sees the old file
 // or the new one, and what is answered is durable. The collection "content" of a node is made by its first
 // upload, unless it has files already: their configuration was deleted, and it is not for an upload to
 // publish them again (*UnpublishedError). The caller needs Update on the node. An upload that the deletion
-// of its node overtakes is refused.
-func (s *Service) Put(ctx context.Context, at node.Path, name, file string, body io.Reader) (created bool, size int64, err error) {
+// of its node overtakes is refused. So is one whose condition does not hold (*ConditionError): before the body is
+// read, or at the moment at which the file would come to its place.
+func (s *Service) PutIf(ctx context.Context, at node.Path, name, file string, body io.Reader, when Condition) (stored Stored, err error) {
 	flight := s.trash.begin(store.Deleted, at)
 	defer s.trash.done(flight)
 	c, err := s.collection(ctx, at, name, access.Update)
 	if errors.As(err, new(*CollectionError)) && name == defaultCollection {
+		if when.wantsFile() {
+			return Stored{}, when.holds(false, "", time.Time{}) // no collection is made for that
+		}
 		c, err = s.first(ctx, at)
 	}
 	if err != nil {
-		return false, 0, err
+		return Stored{}, err
 	}
 	if !c.IsEditable {
-		return false, 0, &ReadOnlyError{Collection: name}
+		return Stored{}, &ReadOnlyError{Collection: name}
 	}
 	place := within(at, c, file)
 	if c.IsInherited {
 		s.trash.also(flight, node.Path(c.Address+"/"+place)) // it is of the nodes on the way to it
 	}
 	if err := s.reach(ctx, c, folderOf(place), access.Update); err != nil {
-		return false, 0, err
+		return Stored{}, err
 	}
 	if lastSegment(file) == "" || strings.HasPrefix(lastSegment(file), tempPrefix) {
-		return false, 0, badName(file, nil)
+		return Stored{}, badName(file, nil)
 	}
 	to, err := s.target(ctx, c, place)
 	if err != nil {
-		return false, 0, err
+		return Stored{}, err
 	}
 	changed := folders{}
-	created, size, err = s.store(flight, to, body, time.Time{}, changed)
+	stored, err = s.store(flight, to, body, time.Time{}, changed, when)
 	if err == nil {
 		err = diskError(s.flush(changed))
 	}
 	if err == nil {
 		s.index.submit(to.home)
 	}
-	return created, size, err
+	return stored, err
 }
 
 // first makes the default collection of a node that has none, for its first upload.
@@ -107,37 +125,65 @@ type target struct {
 
 func (s *Service) target(ctx context.Context, c nodehub.Collection, inside string) (to target, err error) {
 	to = target{c: c, inside: inside}
-	if to.spots, err = s.spots(c, inside, false); err == nil {
-		to.home, err = s.home(ctx, c, inside)
+	if to.home, err = s.home(ctx, c, inside); err == nil {
+		to.spots, err = s.spots(c, inside, false)
+		if errors.Is(err, errBadName) {
+			err = nil // it is the first file of a node whose path has a long segment
+		}
 	}
 	if errors.Is(err, errBadName) {
-		err = badName(lastSegment(inside), nil)
+		err = badName(badSegment(inside), nil)
 	}
 	return to, err
+}
+
+// badSegment is the first segment of a path that can not be a name, or else the last one.
+func badSegment(inside string) string {
+	for _, seg := range segmentsOf(inside) {
+		if checkName(seg) != nil {
+			return seg
+		}
+	}
+	return lastSegment(inside)
 }
 
 // folders are those whose entries have changed and are not known to be durable.
 type folders map[string]bool
 
+// seenAt are where the file of the target may lie at this moment: its own place among them.
+func (s *Service) seenAt(to target) ([]string, error) {
+	spots, err := s.spots(to.c, to.inside, false)
+	if errors.Is(err, errBadName) {
+		err = nil // none yet, but for its own place
+	}
+	return append(spots, to.home), err
+}
+
 // store writes one file. A time that is not zero becomes the file's. The file itself is durable
 // afterwards, its name once the folders in changed are flushed.
-func (s *Service) store(on *flight, to target, body io.Reader, modified time.Time, changed folders) (created bool, size int64, err error) {
+func (s *Service) store(on *flight, to target, body io.Reader, modified time.Time, changed folders, when Condition) (stored Stored, err error) {
 	if err := s.inTheWay(to.c, to.inside, to.spots); err != nil { // before the bytes are taken
-		return false, 0, err
+		return Stored{}, err
+	}
+	spots := func() ([]string, error) { return s.seenAt(to) }
+	asIs := func(change func() error) error { return change() }
+	if err := s.whenMet(when, spots, asIs, func() error { return nil }); err != nil {
+		return Stored{}, err
 	}
 	p := to.home
 	tmp := path.Join(uploadsDir, rand.Text())
 	f, err := s.root.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if err != nil {
-		return false, 0, diskError(err)
+		return Stored{}, diskError(err)
 	}
 	defer func() {
 		if err != nil {
 			_ = s.root.Remove(tmp) // the error that is returned matters more
 		}
 	}()
-	size, err = io.Copy(f, io.LimitReader(body, s.most+1))
-	if err == nil && size > s.most {
+	sum := sha256.New()
+	stored.Size, err = io.Copy(io.MultiWriter(f, sum), io.LimitReader(body, s.most+1))
+	if err == nil && stored.Size > s.most {
 		err = &TooLargeError{Limit: s.most}
 	}
 	if err == nil && !modified.IsZero() {
@@ -150,9 +196,15 @@ func (s *Service) store(on *flight, to target, body io.Reader, modified time.Tim
 		err = cerr
 	}
 	if err != nil {
-		return false, 0, diskError(err)
+		return Stored{}, diskError(err)
 	}
-	err = s.trash.land(on, p, func() error {
+	if stored.Size < BufferLimit {
+		stored.ETag = entityTag(sum)
+	}
+	land := func(move func() error) error {
+		return s.turns.take(func() error { return s.trash.land(on, p, move) })
+	}
+	err = s.whenMet(when, spots, land, func() error {
 		if err := s.makeDir(path.Dir(p), changed); err != nil {
 			return placeError(p, false, err)
 		}
@@ -160,12 +212,15 @@ func (s *Service) store(on *flight, to target, body io.Reader, modified time.Tim
 		if err := s.root.Rename(tmp, p); err != nil {
 			return placeError(p, true, err)
 		}
-		created = was == ""
+		stored.Created = was == ""
 		changed[path.Dir(p)] = true
 		s.index.replaced(p)
 		return nil
 	})
-	return created, size, err
+	if err != nil {
+		return Stored{}, err
+	}
+	return stored, nil
 }
 
 // wayTo fails where a file stands on the way to a folder, which need not be there.
@@ -249,6 +304,10 @@ func (s *Service) CopyIn(ctx context.Context, owner node.Path, name, dir string,
 		case d.IsDir():
 			return nil
 		}
+		if err := addressable(owner, name, path.Join(dir, file)); err != nil {
+			skip(file, err)
+			return nil
+		}
 		if !d.Type().IsRegular() {
 			skip(file, errors.New("not a regular file"))
 			return nil
@@ -267,6 +326,14 @@ func (s *Service) CopyIn(ctx context.Context, owner node.Path, name, dir string,
 		return nil
 	})
 	return copied, same, errors.Join(err, diskError(s.flush(changed)))
+}
+
+// addressable refuses a file whose address could not be asked for: it would be listed, and served to nobody.
+func addressable(owner node.Path, name, file string) error {
+	if _, err := node.ParsePath(string(owner) + "/" + name + "/" + file); err != nil {
+		return badName(strings.ToValidUTF8(path.Base(file), "?"), err)
+	}
+	return nil
 }
 
 func (s *Service) copyOne(ctx context.Context, on *flight, c nodehub.Collection, place string, src fs.FS, file string, changed folders) (copied bool, err error) {
@@ -306,7 +373,7 @@ func (s *Service) copyOne(ctx context.Context, on *flight, c nodehub.Collection,
 			return false, err
 		}
 	}
-	_, _, err = s.store(on, to, f, info.ModTime(), changed)
+	_, err = s.store(on, to, f, info.ModTime(), changed, Condition{})
 	return err == nil, err
 }
 

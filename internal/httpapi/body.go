@@ -3,15 +3,12 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/node"
 )
 
@@ -20,8 +17,19 @@ const (
 	mediaPatch = "application/merge-patch+json"
 )
 
+// plain refuses a body that is encoded: it would be stored, and given back, as if it were not (RFC 9110 §8.4).
+func plain(r *http.Request) error {
+	if coding := strings.TrimSpace(r.Header.Get("Content-Encoding")); coding != "" && !strings.EqualFold(coding, "identity") {
+		return problem("unsupported_media_type", fmt.Sprintf("the body is encoded as %q; send it as it is, without Content-Encoding", coding))
+	}
+	return nil
+}
+
 // wantMedia refuses a body of another media type. A body without one is taken for the first.
 func wantMedia(r *http.Request, allowed ...string) error {
+	if err := plain(r); err != nil {
+		return err
+	}
 	header := r.Header.Get("Content-Type")
 	if header == "" {
 		return nil
@@ -48,19 +56,12 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, media ...string) (
 	if r.ContentLength > limit {
 		return nil, &http.MaxBytesError{Limit: limit}
 	}
-	reader := &patient{Reader: http.MaxBytesReader(w, r.Body, limit), w: w, wait: s.bounds.Own(budget.ContentIO)}
 	var buffer bytes.Buffer
 	if r.ContentLength > 0 {
 		buffer.Grow(int(r.ContentLength) + 1)
 	}
-	_, err := buffer.ReadFrom(reader)
-	reader.deadline(time.Time{})
-	if err != nil {
-		var size *http.MaxBytesError
-		if errors.As(err, &size) {
-			return nil, err
-		}
-		return nil, problem("bad_request", "the body ended before its end")
+	if err := s.whole(w, func() error { _, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, limit)); return err }); err != nil {
+		return nil, err
 	}
 	if buffer.Len() == 0 {
 		return nil, problem("invalid_json", "there is no body").with("offset", 0)
@@ -68,51 +69,11 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, media ...string) (
 	return buffer.Bytes(), nil
 }
 
-// What a client still sends after it was told that its body is too large is thrown away within these
-// bounds, as many clients read an answer only once they have sent everything.
+// A body may nest deeper than the content of one node, so that one too deep of many fails alone.
 const (
-	lingerBytes = 256 << 20
-	lingerFor   = 2 * time.Second
+	aroundContent = 3    // levels around the content of a node in a list of nodes: the body, the list, the node
+	bodyDepth     = 1000 // levels that every body may have
 )
-
-// tooLarge answers first and then takes what is still on its way: closing at once would reset the
-// connection under the answer.
-func tooLarge(w http.ResponseWriter, r *http.Request, p *Problem) {
-	control := http.NewResponseController(w)
-	if control.EnableFullDuplex() != nil { // a protocol that needs no such care
-		p.Write(w)
-		return
-	}
-	w.Header().Set("Connection", "close")
-	p.Write(w)
-	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(lingerFor)) != nil {
-		return
-	}
-	_, _ = io.CopyN(io.Discard, r.Body, lingerBytes) //nolint:errcheck // it ends when the client stops
-}
-
-// patient lets each read of a body take as long as one chunk may: a slow upload goes on, a dead one ends.
-type patient struct {
-	io.Reader
-	w    http.ResponseWriter
-	wait time.Duration
-}
-
-func (p *patient) Read(b []byte) (int, error) {
-	p.deadline(time.Now().Add(p.wait))
-	n, err := p.Reader.Read(b)
-	if err != nil {
-		p.deadline(time.Time{}) // else the server would take its lapse for a client that has gone
-	}
-	return n, err
-}
-
-// deadline bounds the next read; a writer without deadlines, such as a test's, reads without.
-func (p *patient) deadline(at time.Time) {
-	if err := http.NewResponseController(p.w).SetReadDeadline(at); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return // the connection is closed: the read says so
-	}
-}
 
 // decode reads a JSON body into v, strictly: depth and size are checked without recursion first, then
 // members that v does not have are refused.
@@ -121,7 +82,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
-	limits := node.Limits{NodeBytes: int(s.limits.BodyBytes), Depth: s.limits.Node.Depth, NameBytes: s.limits.Node.NameBytes}
+	limits := node.Limits{NodeBytes: int(s.limits.BodyBytes), Depth: max(bodyDepth, s.limits.Node.Depth+aroundContent), NameBytes: s.limits.Node.NameBytes}
 	if _, err := node.ParseContent(text, limits); err != nil {
 		return err
 	}
@@ -208,5 +169,5 @@ func writeText(w http.ResponseWriter, status int, text []byte) {
 		w.Header().Set("Cache-Control", "private, no-cache")
 	}
 	w.WriteHeader(status)
-	w.Write(append(text, '\n')) //nolint:errcheck // the caller has gone, if anything
+	inChunks(w, append(text, '\n'))
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -60,6 +61,68 @@ func condition(r *http.Request) (Condition, error) {
 		return Condition{}, problem("stale", "If-Match names no version of this node")
 	}
 	return Condition{Version: version}, nil
+}
+
+// fileCondition reads the headers that make a change of a file conditional (RFC 9110 §13.1).
+func fileCondition(r *http.Request) (c FileCondition, err error) {
+	for _, list := range []struct {
+		name string
+		to   *[]string
+	}{{"If-Match", &c.Match}, {"If-None-Match", &c.NoneMatch}} {
+		sent := r.Header.Values(list.name)
+		if *list.to, err = fileTags(list.name, sent); err != nil {
+			return FileCondition{}, err
+		}
+	}
+	if since := r.Header.Get("If-Unmodified-Since"); since != "" && len(c.Match) == 0 {
+		if at, err := http.ParseTime(since); err == nil { // another is ignored (§13.1.4)
+			c.Unchanged = at
+		}
+	}
+	return c, nil
+}
+
+// fileTag is an entity tag (RFC 9110 §8.8.3).
+var fileTag = regexp.MustCompile(`^(?:W/)?"[^"\x00-\x20\x7f]*"`)
+
+// fileTags reads a list of entity tags, or "*". A tag may hold a comma.
+func fileTags(name string, sent []string) (list []string, err error) {
+	if len(sent) == 0 {
+		return nil, nil
+	}
+	rest := strings.TrimSpace(strings.Join(sent, ","))
+	if rest == "*" {
+		return []string{"*"}, nil
+	}
+	for rest = strings.Trim(rest, ", \t"); rest != ""; rest = strings.TrimLeft(rest, ", \t") {
+		tag := fileTag.FindString(rest)
+		after := strings.TrimLeft(rest[len(tag):], " \t")
+		if tag == "" || after != "" && after[0] != ',' {
+			return nil, problem("bad_request", name+` is a list of entity tags, each in quotation marks as ETag gives it, or *`).with("field", name)
+		}
+		list, rest = append(list, tag), after
+	}
+	if list == nil {
+		return nil, problem("bad_request", name+" is empty: a change that is to be conditional would be done whatever is there").with("field", name)
+	}
+	return list, nil
+}
+
+// unmetFile turns the refusal of a change that asks for a file into 412 where there is none, or none that the
+// caller may know of: the two are answered alike.
+func unmetFile(c FileCondition, err error) error {
+	if err == nil || len(c.Match) == 0 || problemOf(err).Code != "not_found" {
+		return err
+	}
+	return problem("stale", "If-Match names a file, and there is none, or it is not yours to read")
+}
+
+// part refuses a body that is a part of what it is for (RFC 9110 §14.5): stored, it would be taken for the whole.
+func part(r *http.Request) error {
+	if r.Header.Get("Content-Range") != "" {
+		return problem("bad_request", "Content-Range: a part can not be stored; send the whole without this header").with("field", "Content-Range")
+	}
+	return nil
 }
 
 // unmet turns the refusal of a conditional write into 412.

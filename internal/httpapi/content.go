@@ -29,7 +29,7 @@ func isContent(r *http.Request) bool {
 // contentProblem keeps what the content route may say: decided is 404, undecided is 503 (edge.md §1.2).
 func contentProblem(p *Problem) *Problem {
 	switch p.row().status {
-	case http.StatusMethodNotAllowed, http.StatusRequestedRangeNotSatisfiable, http.StatusTooManyRequests,
+	case http.StatusMethodNotAllowed, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusRequestedRangeNotSatisfiable, http.StatusTooManyRequests,
 		http.StatusInternalServerError, http.StatusServiceUnavailable:
 		return p
 	case http.StatusInsufficientStorage:

@@ -38,7 +38,11 @@ func (s *Server) routes() http.Handler {
 		byPattern[op.pattern()][op.method] = op
 	}
 	for pattern, methods := range byPattern {
-		mux.Handle(pattern, &endpoint{s: s, methods: methods, allow: allowed(methods), label: pattern})
+		e := &endpoint{s: s, methods: methods, allow: allowed(methods), label: pattern}
+		mux.Handle(pattern, e)
+		if bare, wild := strings.CutSuffix(pattern, "/{rest...}"); wild && byPattern[bare] == nil {
+			mux.Handle(bare, slashed(e))
+		}
 	}
 	pages := map[string]*operation{http.MethodGet: {method: http.MethodGet, path: "/", open: true, handle: (*Server).servePage}}
 	mux.Handle("/", &endpoint{s: s, methods: pages, allow: allowed(pages), label: "page"})
@@ -46,9 +50,24 @@ func (s *Server) routes() http.Handler {
 		problem("not_found", "there is no such route").Write(w)
 	})
 	for _, name := range closed {
+		mux.Handle("/"+name, nothing)
 		mux.Handle("/"+name+"/", nothing)
 	}
 	return mux
+}
+
+// slashed serves a route without its last slash as the route with it: the mux would redirect, with a page.
+func slashed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := *r
+		u := *r.URL
+		u.Path += "/"
+		if u.RawPath != "" {
+			u.RawPath += "/"
+		}
+		q.URL = &u
+		next.ServeHTTP(w, &q)
+	})
 }
 
 // allowed is the Allow header of the methods; HEAD comes with GET.
@@ -100,6 +119,11 @@ func (e *endpoint) serve(w *recorder, r *http.Request) error {
 	}
 	if err := sameOrigin(r); err != nil {
 		return err
+	}
+	if op.body == "" && r.ContentLength != 0 {
+		if err := e.s.stray(w, r); err != nil {
+			return err
+		}
 	}
 	if !op.open {
 		id, credential, err := e.s.caller(r, op)

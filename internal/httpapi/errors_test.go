@@ -62,6 +62,7 @@ func TestEachErrorHasItsStatusAndItsCode(t *testing.T) {
 		{"a full disk as the store tells it", &store.UnavailableError{Kind: store.UnavailableFull, Err: errors.New("/secret")}, 507, "storage_full", []string{"!secret"}},
 		{"an outcome that is not known is told so even though its reason is a lapse", &store.OutcomeUnknownError{Path: "acme", Err: lapse}, 503, "unavailable", []string{`"outcome":"unknown"`}},
 		{"a query that looks at too much", &store.ScanLimitError{Rows: 7}, 400, "invalid_query", []string{"more than 7 nodes"}},
+		{"a query that is too dear", &store.ScanLimitError{Work: 7}, 400, "invalid_query", []string{"more than 7 bytes", `"retry":"never"`, "!Retry-After"}},
 		{"a lapse tells what was observed", fmt.Errorf("reading: %w", lapse), 503, "lapsed", []string{"Retry-After: 5", `"bound":"read"`, `"clipped_by":"request"`, `"elapsed_ms":9000`,
 			`"reported_by":"owner"`, "STILL STARTING", `"target":"acme"`}},
 		{"a budget that is too small", &budget.TooSmall{Bound: budget.Read, By: budget.Request}, 503, "lapsed", nil},

@@ -23,14 +23,16 @@ import (
 
 // mesh is a small mesh in memory: enough to serve every route. Fail, when set, answers every call.
 type mesh struct {
-	mu    sync.Mutex
-	nodes map[node.Path]node.Node
-	files map[string]string
-	fail  error
-	feed  chan Frame // what a watch emits after its first frame
-	whole chan struct{}
-	calls []string
-	pass  *pass // of those with a token; nil is one without an end
+	mu     sync.Mutex
+	nodes  map[node.Path]node.Node
+	files  map[string]string
+	fail   error
+	feed   chan Frame // what a watch emits after its first frame
+	whole  chan struct{}
+	calls  []string
+	create func(context.Context) // runs in a create, when set
+	cond   FileCondition         // of the last change of a file
+	pass   *pass                 // of those with a token; nil is one without an end
 }
 
 func newMesh(nodes ...node.Node) *mesh {
@@ -70,6 +72,9 @@ func (m *mesh) Get(ctx context.Context, path node.Path) (node.Node, error) {
 func (m *mesh) Create(ctx context.Context, n node.Node) (node.Node, error) {
 	if err := m.call(ctx, "create "+string(n.Path)); err != nil {
 		return node.Node{}, err
+	}
+	if m.create != nil {
+		m.create(ctx)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -312,23 +317,26 @@ func (m *mesh) List(ctx context.Context, path node.Path, collection, dir string)
 	return []FileEntry{{Name: "a.txt", Size: 1}}, m.call(ctx, "list "+string(path)+" "+collection+" "+dir)
 }
 
-func (m *mesh) Write(ctx context.Context, segments []string, body io.Reader) (string, int64, bool, error) {
+func (m *mesh) Write(ctx context.Context, segments []string, body io.Reader, cond FileCondition) (StoredFile, error) {
 	if err := m.call(ctx, "write "+strings.Join(segments, "|")); err != nil {
-		return "", 0, false, err
+		return StoredFile{}, err
 	}
 	text, err := io.ReadAll(body)
 	if err != nil {
-		return "", 0, false, err
+		return StoredFile{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := strings.Join(segments, "/")
 	_, had := m.files[key]
-	m.files[key] = string(text)
-	return contentPrefix + key, int64(len(text)), !had, nil
+	m.files[key], m.cond = string(text), cond
+	return StoredFile{URL: contentPrefix + key, Size: int64(len(text)), ETag: tagOf(string(text)), Created: !had}, nil
 }
 
-func (m *mesh) Remove(ctx context.Context, segments []string) error {
+func (m *mesh) Remove(ctx context.Context, segments []string, cond FileCondition) error {
+	m.mu.Lock()
+	m.cond = cond
+	m.mu.Unlock()
 	return m.call(ctx, "remove "+strings.Join(segments, "|"))
 }
 

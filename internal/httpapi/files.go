@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/hubmesh/hubmesh/internal/budget"
 )
@@ -87,21 +86,36 @@ func (s *Server) putFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	cond, err := fileCondition(r)
+	if err == nil {
+		err = part(r)
+	}
+	if err == nil {
+		err = plain(r)
+	}
+	if err != nil {
+		return err
+	}
 	if r.ContentLength > s.limits.UploadBytes {
 		return &http.MaxBytesError{Limit: s.limits.UploadBytes}
 	}
 	reader := &patient{Reader: http.MaxBytesReader(w, r.Body, s.limits.UploadBytes), w: w, wait: s.bounds.Own(budget.ContentIO)}
-	at, size, created, err := s.Files.Write(r.Context(), parts, reader)
-	reader.deadline(time.Time{})
+	stored, err := s.Files.Write(r.Context(), parts, reader, cond)
+	reader.done()
 	if err != nil {
-		return missingFile(err)
+		return missingFile(unmetFile(cond, err))
+	}
+	answer := map[string]any{"url": stored.URL, "size": stored.Size}
+	if stored.ETag != "" {
+		w.Header().Set("ETag", stored.ETag)
+		answer["etag"] = stored.ETag
 	}
 	status := http.StatusOK
-	if created {
+	if stored.Created {
 		status = http.StatusCreated
-		w.Header().Set("Location", at)
+		w.Header().Set("Location", stored.URL)
 	}
-	return writeJSON(w, status, map[string]any{"url": at, "size": size})
+	return writeJSON(w, status, answer)
 }
 
 func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {
@@ -109,8 +123,12 @@ func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Files.Remove(r.Context(), parts); err != nil {
-		return missingFile(err)
+	cond, err := fileCondition(r)
+	if err != nil {
+		return err
+	}
+	if err := s.Files.Remove(r.Context(), parts, cond); err != nil {
+		return missingFile(unmetFile(cond, err))
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil

@@ -133,6 +133,9 @@ func (s *Server) putNode(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	cond, err := condition(r)
+	if err == nil {
+		err = part(r)
+	}
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,7 @@ func TestNodesAreReadAndWritten(t *testing.T) {
 		{"children are listed in order", "GET", "/api/children/acme?limit=2", bob, "", 200, []string{`"path":"acme/a"`, `"hasChildren":false`, `"next":"c3"`}},
 		{"a page follows another", "GET", "/api/children/acme?after=p", bob, "", 200, []string{`"next":""`, `!"acme/p"`}},
 		{"the spaces are the children of nothing", "GET", "/api/children/", bob, "", 200, []string{`"path":"acme"`}},
+		{"and so without the slash", "GET", "/api/children?limit=1", bob, "", 200, []string{"Content-Type: application/json", `"path":"acme"`}},
 		{"a limit is above 0", "GET", "/api/children/acme?limit=0", bob, "", 400, []string{`"field":"limit"`}},
 		{"no children is an empty list", "GET", "/api/children/acme/p", bob, "", 200, []string{`"children":[]`}},
 		{"history is listed", "GET", "/api/versions/acme/p", bob, "", 200, []string{`"kind":"updated"`, `"by":"bob"`}},
@@ -169,6 +170,8 @@ func (e *endless) Read(b []byte) (int, error) {
 	return n, nil
 }
 
+func nested(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
+
 func TestABodyIsCheckedWhileItIsRead(t *testing.T) {
 	m := newMesh(doc("acme", 1))
 	_, base := serve(t, m)
@@ -178,7 +181,12 @@ func TestABodyIsCheckedWhileItIsRead(t *testing.T) {
 		{"100,000 levels are refused", "POST", "/api/nodes/acme/deep", nil, `{"content":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}`, 400, []string{`"code":"invalid_json"`, `"offset"`}},
 		// bad input: JSON nested too deep
 		{"in other bodies too", "POST", "/api/nodes", nil, `{"nodes":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}`, 400, []string{`"code":"invalid_json"`}},
-		{"200 levels are taken", "POST", "/api/nodes/acme/deep", nil, `{"content":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, 201, nil},
+		{"200 levels are taken", "POST", "/api/nodes/acme/deep", nil, `{"content":` + nested(200) + `}`, 201, nil},
+		{"201 levels are refused", "POST", "/api/nodes/acme/deeper", nil, `{"content":` + nested(201) + `}`, 400, []string{`"code":"invalid_json"`, "deeper than 200 levels"}},
+		{"200 levels are taken in a patch", "PATCH", "/api/nodes/acme/deep", nil, `{"content":` + nested(200) + `}`, 200, nil},
+		{"201 levels are refused in a patch", "PATCH", "/api/nodes/acme/deep", nil, `{"content":` + nested(201) + `}`, 400, []string{`"code":"invalid_json"`, "deeper than 200 levels"}},
+		{"many of 200 levels are taken, and each of 201 fails alone", "POST", "/api/nodes", nil, `{"nodes":[{"path":"acme/many1","nodeType":"X","content":` + nested(200) + `},{"path":"acme/many2","nodeType":"X","content":` + nested(201) + `}]}`,
+			200, []string{`{"path":"acme/many1","version":1}`, "the content is nested deeper than 200 levels"}},
 		// bad input: invalid UTF-8
 		{"text that is not UTF-8 is refused", "POST", "/api/nodes/acme/u", nil, "{\"name\":\"\xff\"}", 400, []string{`"code":"invalid_json"`}},
 		{"a member twice is refused", "POST", "/api/nodes/acme/u", nil, `{"name":"a","name":"b"}`, 400, []string{`"code":"invalid_json"`}},

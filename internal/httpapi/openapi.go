@@ -134,6 +134,9 @@ func (op *operation) problems() map[int][]string {
 	if !op.open && !op.degrades {
 		names["unauthenticated"], names["rate_limited"], names["unavailable"] = true, true, true
 	}
+	if op.body != "" {
+		names["body_timeout"] = true
+	}
 	byStatus := map[int][]string{}
 	for name := range names {
 		status := codeByName[name].status

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -120,5 +121,81 @@ func TestAMistypedMemberIsRefusedByName(t *testing.T) {
 		{"many without the list", "POST", "/api/nodes", nil, `{}`, 400, []string{`"field":"nodes"`}},
 		{"many that is null", "POST", "/api/nodes", nil, `{"nodes":null}`, 400, []string{`"field":"nodes"`}},
 		{"many that are none", "POST", "/api/nodes", nil, `{"nodes":[]}`, 200, []string{`{"results":[]}`}},
+	})
+}
+
+// RFC 9110 §13.1, §14.5, §8.4
+func TestTheConditionsOfAFileAreRead(t *testing.T) {
+	m := newMesh(doc("acme", 1))
+	_, base := serve(t, m)
+	const at = "/api/files/acme/content/a.txt"
+	for _, c := range []struct {
+		headers []string
+		status  int
+		match   []string
+		none    []string
+		since   bool
+	}{
+		{nil, 201, nil, nil, false},
+		{[]string{"If-Match", `"a=="`}, 200, []string{`"a=="`}, nil, false},
+		{[]string{"If-Match", ` "a,b" , W/"c" `, "If-Match", `"d"`}, 200, []string{`"a,b"`, `W/"c"`, `"d"`}, nil, false},
+		{[]string{"If-Match", "*"}, 200, []string{"*"}, nil, false},
+		{[]string{"If-None-Match", "*"}, 200, nil, []string{"*"}, false},
+		{[]string{"If-None-Match", `"a","b"`}, 200, nil, []string{`"a"`, `"b"`}, false},
+		{[]string{"If-Match", `"a"`, "If-None-Match", `"b"`}, 200, []string{`"a"`}, []string{`"b"`}, false},
+		{[]string{"If-Unmodified-Since", "Sat, 29 Oct 1994 19:43:31 GMT"}, 200, nil, nil, true},
+		{[]string{"If-Unmodified-Since", "Sat, 29 Oct 1994 19:43:31 GMT", "If-Match", `"a"`}, 200, []string{`"a"`}, nil, false},
+		{[]string{"If-Unmodified-Since", "yesterday"}, 200, nil, nil, false},
+		{[]string{"If-Match", ""}, 400, nil, nil, false},
+		{[]string{"If-Match", ", ,"}, 400, nil, nil, false},
+		{[]string{"If-Match", "a"}, 400, nil, nil, false},
+		{[]string{"If-Match", `"a" "b"`}, 400, nil, nil, false},
+		{[]string{"If-Match", `*, "b"`}, 400, nil, nil, false},
+		{[]string{"If-None-Match", `"a`}, 400, nil, nil, false},
+	} {
+		for _, method := range []string{"PUT", "DELETE"} {
+			m.cond = FileCondition{}
+			got := send(t, base, method, at, c.headers, nil)
+			want := c.status
+			if method == "DELETE" && want < 300 {
+				want = 204
+			}
+			if got.status != want || !slices.Equal(m.cond.Match, c.match) || !slices.Equal(m.cond.NoneMatch, c.none) || m.cond.Unchanged.IsZero() == c.since {
+				t.Errorf("%s %q: %d %+v %s", method, c.headers, got.status, m.cond, got.body)
+			}
+		}
+	}
+	runAll(t, base, []scenario{
+		{"the answer has the tag to go on with", "PUT", at, nil, "hello", 200, []string{"Etag: " + tagOf("hello"), `"etag":"\"` + strings.Trim(tagOf("hello"), `"`)}},
+		{"a part is refused", "PUT", at, []string{"Content-Range", "bytes 0-4/100"}, "hello", 400, []string{`"field":"Content-Range"`, "the whole"}},
+		{"of a node too", "PUT", "/api/nodes/acme", []string{"Content-Range", "bytes 0-1/100"}, "{}", 400, []string{`"field":"Content-Range"`}},
+		{"an encoded file is refused", "PUT", at, []string{"Content-Encoding", "gzip"}, "hello", 415, []string{`"code":"unsupported_media_type"`}},
+		{"and an encoded node", "PUT", "/api/nodes/acme", []string{"Content-Encoding", "br"}, "{}", 415, []string{"Content-Encoding"}},
+		{"identity is no encoding", "PUT", at, []string{"Content-Encoding", "identity"}, "hello", 200, nil},
+	})
+	// What is not there, or not the caller's to know of, is 412 where If-Match asks for it.
+	m.fail = problem("not_found", "there is no such file")
+	runAll(t, base, []scenario{
+		{"PUT", "PUT", at, []string{"If-Match", "*"}, "x", 412, []string{`"code":"stale"`, "or it is not yours to read"}},
+		{"DELETE", "DELETE", at, []string{"If-Match", `"a"`}, "", 412, []string{`"code":"stale"`, "or it is not yours to read"}},
+		{"the control", "DELETE", at, []string{"If-None-Match", `"a"`}, "", 404, nil},
+	})
+}
+
+// The reader of tags takes what may stand in a header and never runs on.
+func FuzzFileTags(f *testing.F) {
+	for _, seed := range []string{"", "*", `"a"`, `W/"a", "b"`, `"a" "b"`, `,,"a",,`, `"a,b"`, "\"\x80\""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		list, err := fileTags("If-Match", []string{text})
+		if (err == nil) != (len(list) > 0) {
+			t.Fatalf("%q: %q %v", text, list, err)
+		}
+		for _, tag := range list {
+			if tag != "*" && !fileTag.MatchString(tag) {
+				t.Fatalf("%q: %q", text, tag)
+			}
+		}
 	})
 }

@@ -52,8 +52,13 @@ func (op *operation) pattern() string {
 var (
 	ifMatch     = param{"If-Match", "header", "string", "the version that must be stored, quoted"}
 	ifNoneMatch = param{"If-None-Match", "header", "string", "versions that the caller has; `*` on PUT refuses to replace"}
-	limitParam  = param{"limit", "query", "integer", "at most so many"}
-	resumeFrom  = param{"Last-Event-ID", "header", "integer", "the version that the caller has"}
+
+	fileMatch     = param{"If-Match", "header", "string", "ETags of which the file must have one, or `*`: it must be there"}
+	fileNoneMatch = param{"If-None-Match", "header", "string", "ETags of which the file must have none, or `*`: it must not be there"}
+	fileSince     = param{"If-Unmodified-Since", "header", "string", "the file must not have changed since; only without If-Match"}
+
+	limitParam = param{"limit", "query", "integer", "at most so many"}
+	resumeFrom = param{"Last-Event-ID", "header", "integer", "the version that the caller has"}
 
 	nodeAnswer = answer{http.StatusOK, "Node", "", "the node; its version is the ETag"}
 	pathCodes  = []string{"invalid_path", "not_found"}
@@ -118,11 +123,12 @@ var operations = []operation{
 		params:  []param{{"collection", "query", "string", "its name; content by default"}, {"dir", "query", "string", "a folder in it"}},
 		answers: []answer{{http.StatusOK, "FileList", "", "the entries"}}, codes: readCodes, needs: hasFiles, handle: (*Server).listFiles},
 	{method: "PUT", path: "/api/files/{node}/{collection}/{file}", id: "putFile", tag: "files", summary: "Upload a file: the raw bytes",
-		bodies: []string{"*/*"}, body: "Bytes",
-		answers: []answer{{http.StatusOK, "FileWritten", "", "replaced"}, {http.StatusCreated, "FileWritten", "", "new"}},
-		codes:   more(readCodes, "bad_request", "exists", "forbidden", "too_large", "storage_full"), needs: hasFiles, handle: (*Server).putFile},
+		bodies: []string{"*/*"}, body: "Bytes", params: []param{fileMatch, fileNoneMatch, fileSince},
+		answers: []answer{{http.StatusOK, "FileWritten", "", "replaced; its ETag"}, {http.StatusCreated, "FileWritten", "", "new; its ETag"}},
+		codes:   more(readCodes, "bad_request", "exists", "forbidden", "stale", "too_large", "unsupported_media_type", "storage_full"), needs: hasFiles, handle: (*Server).putFile},
 	{method: "DELETE", path: "/api/files/{node}/{collection}/{file}", id: "deleteFile", tag: "files", summary: "Delete a file",
-		answers: []answer{{http.StatusNoContent, "", "", "gone"}}, codes: more(readCodes, "forbidden"), needs: hasFiles, handle: (*Server).deleteFile},
+		params:  []param{fileMatch, fileNoneMatch, fileSince},
+		answers: []answer{{http.StatusNoContent, "", "", "gone"}}, codes: more(readCodes, "bad_request", "forbidden", "stale"), needs: hasFiles, handle: (*Server).deleteFile},
 	{method: "GET", path: iconPrefix + "{name}.svg", id: "getIcon", tag: "files", summary: "A built-in icon",
 		answers: []answer{{http.StatusOK, "", "image/svg+xml", "the icon, or a plain one for an unknown name"}}, codes: []string{"not_found"}, open: true, handle: (*Server).getIcon},
 

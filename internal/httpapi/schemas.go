@@ -57,7 +57,7 @@ func schemas() object {
 		"HTML":        shape([]string{"html"}, object{"html": text}),
 		"FileList": shape([]string{"collection", "dir", "entries"}, object{"collection": text, "dir": text, "entries": list(
 			shape([]string{"name", "dir", "size"}, object{"name": text, "dir": truth, "size": whole, "modified": when, "url": text}))}),
-		"FileWritten":  shape([]string{"url", "size"}, object{"url": text, "size": whole}),
+		"FileWritten":  shape([]string{"url", "size"}, object{"url": text, "size": whole, "etag": text}),
 		"Import":       shape([]string{"source"}, object{"source": text, "into": text, "content": text}),
 		"Activity":     shape([]string{"activity"}, object{"activity": text}),
 		"WhoAmI":       shape([]string{"subject", "name", "anonymous", "admin"}, object{"subject": text, "name": text, "anonymous": truth, "admin": truth}),

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -141,7 +142,8 @@ func (s *Server) Close() {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	rec := &recorder{ResponseWriter: w}
+	rec := &recorder{ResponseWriter: w, wait: s.bounds.Own(budget.ContentIO)}
+	s.awaitBody(rec, r)
 	defer s.recovered(rec, r)
 	secure(rec.Header())
 	if !canonical(r.URL.EscapedPath()) {
@@ -185,11 +187,14 @@ func (s *Server) fail(w *recorder, r *http.Request, err error) {
 		}
 		panic(http.ErrAbortHandler)
 	}
-	if p.Code == "too_large" {
-		tooLarge(w, r, p)
-		return
+	switch p.Code {
+	case "too_large":
+		refuseBody(w, r, p, lingerFor)
+	case "body_timeout":
+		refuseBody(w, r, p, 0)
+	default:
+		p.Write(w)
 	}
-	p.Write(w)
 }
 
 // recorder remembers what was answered.
@@ -197,6 +202,7 @@ type recorder struct {
 	http.ResponseWriter
 	status int
 	began  bool
+	wait   time.Duration // for a chunk of an answer; see inChunks
 }
 
 func (w *recorder) WriteHeader(status int) {

@@ -124,12 +124,29 @@ type FileEntry struct {
 	URL      string    `json:"url,omitempty"`
 }
 
-// Files lists and changes the files of a node.
+// FileCondition makes a change of a file depend on the one that is there. Tags are as in the headers, "*" included.
+// The zero value is "whatever is there".
+type FileCondition struct {
+	Match     []string  // If-Match
+	NoneMatch []string  // If-None-Match
+	Unchanged time.Time // If-Unmodified-Since
+}
+
+// StoredFile is an uploaded file.
+type StoredFile struct {
+	URL     string
+	Size    int64
+	ETag    string // as reads give it; "" for none
+	Created bool
+}
+
+// Files lists and changes the files of a node. A condition and the change that it is about are one: no other
+// change comes between them. One that does not hold is "stale".
 type Files interface {
 	List(ctx context.Context, path node.Path, collection, dir string) ([]FileEntry, error)
 	// Write takes the whole body or nothing; a failing read of the body is its error.
-	Write(ctx context.Context, segments []string, body io.Reader) (url string, size int64, created bool, err error)
-	Remove(ctx context.Context, segments []string) error
+	Write(ctx context.Context, segments []string, body io.Reader, cond FileCondition) (StoredFile, error)
+	Remove(ctx context.Context, segments []string, cond FileCondition) error
 }
 
 // ImportRequest says what to import.

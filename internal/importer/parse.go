@@ -3,6 +3,7 @@ package importer
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -104,9 +105,22 @@ func parseMarkdown(text []byte, at node.Path, limits node.Limits) (n node.Node, 
 		return node.Node{}, nil, fmt.Errorf("front matter: %w", err)
 	}
 	if n.Content, err = node.ParseContent(raw, limits); err != nil {
-		return node.Node{}, nil, err
+		return node.Node{}, nil, documentError(err)
 	}
 	return n, warnings, nil
+}
+
+// documentError tells the fault of a content that a document gave without speaking of JSON, of which there is none
+// in the file.
+func documentError(err error) error {
+	var content *node.ContentError
+	switch {
+	case !errors.As(err, &content):
+		return err
+	case content.Kind == node.ContentSize:
+		return fmt.Errorf("the document is too large for a node: as its content %s", content.Reason)
+	}
+	return fmt.Errorf("front matter: %s", content.Reason)
 }
 
 // quoted is a value for a warning, cut where it is long.

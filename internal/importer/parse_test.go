@@ -140,3 +140,27 @@ func FuzzDocument(f *testing.F) {
 		}
 	})
 }
+
+// issue: limits, JSON depth 200 counts the content's levels
+func TestAFileMayNestItsContentAsDeepAsARequest(t *testing.T) {
+	objects := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
+	flow := func(n int) string { return "---\na: " + strings.Repeat("[", n) + strings.Repeat("]", n) + "\n---\nx\n" }
+	ways := map[string]func(levels int) error{
+		"a node file": func(levels int) error {
+			_, _, err := parseJSON([]byte(`{"content":`+objects(levels)+`}`), "acme/a", node.DefaultLimits)
+			return err
+		},
+		"front matter": func(levels int) error {
+			_, _, err := parseMarkdown([]byte(flow(levels-1)), "acme/a", node.DefaultLimits) // one is the content around it
+			return err
+		},
+	}
+	for name, way := range ways {
+		if err := way(200); err != nil {
+			t.Errorf("%s of 200 levels: %v", name, err)
+		}
+		if err := way(201); err == nil || !strings.Contains(err.Error(), "deeper than 200 levels") {
+			t.Errorf("%s of 201 levels: %v", name, err)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hubmesh/hubmesh/internal/activity"
 	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -26,12 +27,14 @@ const maxFiles = 1_000_000
 
 // plan is one import: its files by the node they give, and what it has to say about the others.
 type plan struct {
-	s     *Service
-	r     Request
-	items []item
-	notes []note               // said when the activity runs
-	made  map[node.Path]string // spaces that were made from their own file, with its fingerprint
-	known map[string]bool      // types that the source brings; made on first use
+	s      *Service
+	r      Request
+	items  []item
+	notes  []note               // said when the activity runs
+	seen   int                  // what was considered: node files and others, and folders that can not be read
+	made   map[node.Path]string // spaces that were made from their own file, with its fingerprint
+	owners map[string]node.Path // of the content folder; nil before they are looked for
+	known  map[string]bool      // types that the source brings; made on first use
 }
 
 // item is one node to import and the files that give it.
@@ -43,10 +46,28 @@ type item struct {
 	print string // fingerprint as scanned; "" where a file could not be read
 }
 
+// note is something to say of a file. It counts as count, if that is not "".
 type note struct {
 	file, text string
 	failed     bool
+	count      string
 }
+
+// The counts of an import's activity. Of what the source holds, each file is counted once, so that those of files
+// add up: considered = created + updated + unchanged + failed + joined + passedOver.
+const (
+	considered = "considered"
+	created    = "created"    // nodes, each of one file but for what joined it
+	updated    = "updated"    //
+	unchanged  = "unchanged"  //
+	failed     = "failed"     // files and nodes
+	joined     = "joined"     // documents of a folder that were put into the node of a node file
+	passedOver = "passedOver" // files that give no node, or one that another file gives
+
+	copiedFiles = "files" // content files
+	sameFiles   = "filesUnchanged"
+	failedFiles = "filesFailed"
+)
 
 // plan walks the source. A file that gives no node is noted.
 func (s *Service) plan(ctx context.Context, r Request) (*plan, error) {
@@ -61,7 +82,8 @@ func (s *Service) plan(ctx context.Context, r Request) (*plan, error) {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			p.notes = append(p.notes, note{file, err.Error(), true})
+			p.seen++
+			p.notes = append(p.notes, note{file, err.Error(), true, failed})
 			return nil
 		}
 		if d.IsDir() {
@@ -97,17 +119,19 @@ func (p *plan) take(byPath map[node.Path]*item, file string, d fs.DirEntry) {
 	ext := strings.ToLower(path.Ext(file))
 	if ext != ".json" && ext != ".md" {
 		if !strings.HasPrefix(d.Name(), ".") {
-			p.notes = append(p.notes, note{file, "not a node file (.json, .md); it was passed over", false})
+			p.seen++
+			p.notes = append(p.notes, note{file, "not a node file (.json, .md); it was passed over", false, passedOver})
 		}
 		return
 	}
+	p.seen++
 	if !d.Type().IsRegular() {
-		p.notes = append(p.notes, note{file, "not a regular file; it was passed over", false})
+		p.notes = append(p.notes, note{file, "not a regular file; it was passed over", false, passedOver})
 		return
 	}
 	at, index, err := placeOf(p.r.Into, file)
 	if err != nil {
-		p.notes = append(p.notes, note{file, err.Error(), true})
+		p.notes = append(p.notes, note{file, err.Error(), true, failed})
 		return
 	}
 	it := byPath[at]
@@ -115,13 +139,19 @@ func (p *plan) take(byPath map[node.Path]*item, file string, d fs.DirEntry) {
 		it = &item{path: at}
 		byPath[at] = it
 	}
+	loses := func(file, to string) {
+		p.notes = append(p.notes, note{file, fmt.Sprintf("'%s' gives the same node and wins", to), false, passedOver})
+	}
 	switch {
+	case ext == ".json" && it.json != "": // their endings differ in letter case
+		loses(it.json, file)
+		it.json = file
 	case ext == ".json":
 		it.json = file
 	case index && it.doc != "" && !it.index:
-		p.notes = append(p.notes, note{file, fmt.Sprintf("'%s' gives the same node and wins", it.doc), false})
+		loses(file, it.doc)
 	case !index && it.doc != "":
-		p.notes = append(p.notes, note{it.doc, fmt.Sprintf("'%s' gives the same node and wins", file), false})
+		loses(it.doc, file)
 		it.doc, it.index = file, false
 	default:
 		it.doc, it.index = file, index
@@ -131,6 +161,17 @@ func (p *plan) take(byPath map[node.Path]*item, file string, d fs.DirEntry) {
 // usesJSON tells whether the node file counts: a document wins over a node file of the same name
 // (data.md §2.4); an index adds its text to one.
 func (it *item) usesJSON() bool { return it.json != "" && (it.doc == "" || it.index) }
+
+// second counts the second of two files that an item has.
+func (it *item) second(progress *activity.Progress) {
+	switch {
+	case it.json == "" || it.doc == "":
+	case it.index:
+		progress.Count(joined, 1)
+	default:
+		progress.Count(passedOver, 1)
+	}
+}
 
 // read reads a file, within the limit of a node file.
 func (p *plan) read(file string) ([]byte, error) {
@@ -190,7 +231,7 @@ func (p *plan) load(it item) (n node.Node, fingerprint string, notes []note, err
 	}
 	warn := func(file string, texts []string) {
 		for _, t := range texts {
-			notes = append(notes, note{file, t, false})
+			notes = append(notes, note{file: file, text: t})
 		}
 	}
 	var have bool
@@ -202,11 +243,11 @@ func (p *plan) load(it item) (n node.Node, fingerprint string, notes []note, err
 			warn(it.json, w)
 		}
 		if err != nil {
-			return n, "", nil, &fileError{it.json, err}
+			return n, "", notes, &fileError{it.json, err}
 		}
 		have = true
 	} else if it.json != "" {
-		notes = append(notes, note{it.json, fmt.Sprintf("'%s' gives the same node and wins", it.doc), false})
+		notes = append(notes, note{file: it.json, text: fmt.Sprintf("'%s' gives the same node and wins", it.doc)})
 	}
 	if it.doc != "" {
 		text, err := read(it.doc)
@@ -222,7 +263,7 @@ func (p *plan) load(it item) (n node.Node, fingerprint string, notes []note, err
 			n = doc
 		}
 		if err != nil {
-			return n, "", nil, &fileError{it.doc, err}
+			return n, "", notes, &fileError{it.doc, err}
 		}
 	}
 	return n, sum.String(), notes, nil
@@ -261,7 +302,7 @@ func (p *plan) ensureSpaces(ctx context.Context) (owner node.Path, err error) {
 	slices.Sort(names)
 	for _, name := range names {
 		if err := p.ensureSpace(ctx, name); err != nil {
-			p.notes = append(p.notes, note{string(name), err.Error(), true})
+			p.notes = append(p.notes, note{file: string(name), text: err.Error(), failed: true}) // its files count, each for itself
 			continue
 		}
 		if owner == "" {

@@ -33,6 +33,7 @@ type pending struct {
 
 // run is the import itself, as the work of its activity.
 func (p *plan) run(ctx context.Context, progress *activity.Progress) error {
+	progress.Count(considered, p.seen)
 	for _, n := range p.notes {
 		say(progress, n)
 	}
@@ -54,32 +55,31 @@ func (p *plan) run(ctx context.Context, progress *activity.Progress) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		it.second(progress)
 		if it.print != "" && p.made[it.path] == "" && string(known[string(it.path)]) == it.print && present[it.path] {
-			progress.Count("unchanged", 1)
+			progress.Count(unchanged, 1)
 			progress.Step(i+1, len(p.items))
 			continue
 		}
 		n, fingerprint, notes, err := p.load(it)
+		for _, nt := range notes {
+			say(progress, nt)
+		}
 		if err != nil {
-			progress.Count("failed", 1)
-			progress.Fail(fileOf(it, err), err.Error())
+			say(progress, note{fileOf(it, err), err.Error(), true, failed})
+			progress.Step(i+1, len(p.items))
 			continue
 		}
 		if p.made[it.path] == fingerprint {
-			progress.Count("created", 1)
-			for _, nt := range notes {
-				say(progress, nt)
-			}
+			progress.Count(created, 1)
+			progress.Step(i+1, len(p.items))
 			if err := p.remember(ctx, map[string][]byte{string(it.path): []byte(fingerprint)}); err != nil {
 				return err
 			}
 			continue
 		}
-		for _, nt := range notes {
-			say(progress, nt)
-		}
 		if err := p.settleType(ctx, &n, types); err != nil {
-			say(progress, note{fileOf(it, nil), err.Error(), false})
+			say(progress, note{file: fileOf(it, nil), text: err.Error()})
 		}
 		chunk = append(chunk, pending{n, fileOf(it, nil), fingerprint})
 		size += n.Content.Len()
@@ -106,8 +106,10 @@ func (p *plan) rank(it item) int {
 }
 
 func say(progress *activity.Progress, n note) {
+	if n.count != "" {
+		progress.Count(n.count, 1)
+	}
 	if n.failed {
-		progress.Count("failed", 1)
 		progress.Fail(n.file, n.text)
 		return
 	}
@@ -248,15 +250,14 @@ func (p *plan) flush(ctx context.Context, progress *activity.Progress, chunk []p
 	for i, o := range outcomes {
 		switch {
 		case o.Err != nil:
-			progress.Count("failed", 1)
-			progress.Fail(chunk[i].file, o.Err.Error())
+			say(progress, note{chunk[i].file, o.Err.Error(), true, failed})
 			continue
 		case o.Same:
-			progress.Count("unchanged", 1)
-		case o.Version == 1:
-			progress.Count("created", 1)
+			progress.Count(unchanged, 1)
+		case o.Created:
+			progress.Count(created, 1)
 		default:
-			progress.Count("updated", 1)
+			progress.Count(updated, 1)
 		}
 		prints[string(o.Path)] = []byte(chunk[i].fingerprint)
 	}
@@ -271,27 +272,34 @@ func (p *plan) remember(ctx context.Context, prints map[string][]byte) error {
 	return p.s.o.Store.Blobs().PutMany(ctx, bucket+":"+string(p.r.Into), prints)
 }
 
-// contentOwners are the nodes that the content folder has files for: its top-level folders.
+// contentOwners are the nodes that the content folder has files for: its top-level folders. They are looked for
+// once; what is none is noted.
 func (p *plan) contentOwners() map[string]node.Path {
-	owners := map[string]node.Path{}
-	if p.r.Content == nil {
-		return owners
+	if p.owners != nil || p.r.Content == nil {
+		return p.owners
 	}
+	p.owners = map[string]node.Path{}
 	list, err := fs.ReadDir(p.r.Content, ".")
 	if err != nil {
-		p.notes = append(p.notes, note{"content", err.Error(), true})
-		return owners
+		p.notes = append(p.notes, note{"content", err.Error(), true, failedFiles})
+		return p.owners
 	}
 	for _, d := range list {
-		if !d.IsDir() || strings.HasPrefix(d.Name(), ".") {
+		if strings.HasPrefix(d.Name(), ".") {
+			continue
+		}
+		if !d.IsDir() {
+			p.notes = append(p.notes, note{file: d.Name(), text: "it lies in no folder of a node among the content files; it was passed over"})
 			continue
 		}
 		at, _, err := placeOf(p.r.Into, d.Name()+"/x.json")
-		if err == nil {
-			owners[d.Name()] = at.Parent()
+		if err != nil {
+			p.notes = append(p.notes, note{d.Name(), err.Error(), true, failedFiles})
+			continue
 		}
+		p.owners[d.Name()] = at.Parent()
 	}
-	return owners
+	return p.owners
 }
 
 // files copies the content folder and publishes each part as collection "content" of its node. Where
@@ -308,7 +316,7 @@ func (p *plan) files(ctx context.Context, progress *activity.Progress) error {
 		}
 		at, dir, err := p.nearest(ctx, place)
 		if errors.As(err, new(*store.NotFoundError)) {
-			say(progress, note{name, fmt.Sprintf("no node at '%s', its files are not reachable and were not copied", place), false})
+			say(progress, note{file: name, text: fmt.Sprintf("no node at '%s', its files are not reachable and were not copied", place)})
 			continue
 		}
 		if err != nil {
@@ -316,19 +324,17 @@ func (p *plan) files(ctx context.Context, progress *activity.Progress) error {
 		}
 		err = p.s.o.Nodes.EnsureCollection(ctx, at, nodehub.Collection{Name: "content", SourceType: "folder", IsStatic: true, IsEditable: true, IsInherited: true})
 		if err != nil {
-			progress.Count("failed", 1)
-			progress.Fail(name, err.Error())
+			say(progress, note{name, err.Error(), true, failedFiles})
 			continue
 		}
 		copied, same, err := p.s.o.Content.CopyIn(ctx, at, "content", dir, src, func(file string, err error) {
-			progress.Count("failed", 1)
-			progress.Fail(name+"/"+file, err.Error())
+			say(progress, note{name + "/" + file, err.Error(), true, failedFiles})
 		})
-		progress.Count("files", copied)
-		progress.Count("filesUnchanged", same)
+		progress.Count(copiedFiles, copied)
+		progress.Count(sameFiles, same)
 		var closed Closed
 		if errors.As(err, &closed) {
-			say(progress, note{name, fmt.Sprintf("%v: the files of '%s' were not copied; set isEditable in '%s/%s/content' to take them", closed, place, at, nodehub.CollectionSegment), false})
+			say(progress, note{file: name, text: fmt.Sprintf("%v: the files of '%s' were not copied; set isEditable in '%s/%s/content' to take them", closed, place, at, nodehub.CollectionSegment)})
 			continue
 		}
 		if err != nil {

@@ -25,7 +25,7 @@ func RawContent(text string) Content {
 // 1e±9999, more than limits.Depth levels, more than limits.NodeBytes bytes. Time and memory are linear
 // in min(len(b), 4 × limits.NodeBytes); the depth costs no stack.
 func ParseContent(b []byte, limits Limits) (Content, error) {
-	text, err := canonical(b, limits)
+	text, err := canonical(b, limits, 0)
 	if err != nil {
 		return Content{}, err
 	}

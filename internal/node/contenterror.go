@@ -24,7 +24,7 @@ type ContentError struct {
 
 func (e *ContentError) Error() string {
 	if e.Kind == ContentSize {
-		return "invalid JSON: " + e.Reason
+		return "too large: " + e.Reason
 	}
 	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Reason)
 }

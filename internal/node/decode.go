@@ -28,9 +28,7 @@ func DecodeLoose(b []byte) (n Node, unknown []string, err error) { return Decode
 // syncBehavior may be names or numbers; null is an absent member; a time without a zone is UTC.
 // The errors are *[ContentError], *[FieldError] and *[PathError].
 func Decode(b []byte, limits Limits) (n Node, unknown []string, err error) {
-	outer := limits
-	outer.Depth++ // the node's own object
-	text, err := canonical(b, outer)
+	text, err := canonical(b, limits, 1)
 	if err != nil {
 		return Node{}, nil, err
 	}

@@ -133,15 +133,32 @@ func TestAFieldThatDoesNotFitIsNamed(t *testing.T) {
 }
 
 // issue: limits, JSON depth 200 counts the content's levels
-func TestTheDepthOfAContentIsCountedWithoutItsNode(t *testing.T) {
-	t.Parallel()
-	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
-	if _, _, err := node.DecodeLoose([]byte(`{"content":` + deep + `}`)); err != nil {
-		t.Errorf("200 levels: %v", err)
+func TestTheDepthOfAContentIsTheSameHoweverItComes(t *testing.T) {
+	levels := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	objects := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
+	ways := map[string]func(content string) error{
+		"a content": func(c string) error { _, err := node.ParseContent([]byte(c), node.DefaultLimits); return err },
+		"a node":    func(c string) error { _, _, err := node.DecodeLoose([]byte(`{"content":` + c + `}`)); return err },
+		"a patch": func(c string) error {
+			_, err := node.ApplyPatch(node.Node{Path: "a/b", MainNode: "a/b"}, []byte(`{"content":`+c+`}`), node.DefaultLimits)
+			return err
+		},
 	}
-	var refused *node.ContentError
-	if _, _, err := node.DecodeLoose([]byte(`{"content":[` + deep + `]}`)); !errors.As(err, &refused) || refused.Kind != node.ContentDepth {
-		t.Errorf("201 levels: %v", err)
+	for name, way := range ways {
+		for _, of := range []func(int) string{levels, objects} {
+			if err := way(of(200)); err != nil {
+				t.Errorf("%s of 200 levels: %v", name, err)
+			}
+			var refused *node.ContentError
+			if err := way(of(201)); !errors.As(err, &refused) || refused.Kind != node.ContentDepth || !strings.Contains(refused.Reason, "deeper than 200 levels") {
+				t.Errorf("%s of 201 levels: %v", name, err)
+			}
+		}
+	}
+	// A patch makes nothing deeper than itself and what is there.
+	n, err := node.ApplyPatch(node.Node{Path: "a/b", MainNode: "a/b", Content: node.RawContent(objects(200))}, []byte(`{"content":`+objects(200)+`}`), node.DefaultLimits)
+	if err != nil || n.Content.Text() != objects(200) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // the stores.
 type Limits struct {
 	NodeBytes int // JSON text of a node, content included; in bytes
-	Depth     int // nesting of arrays and objects in the content
+	Depth     int // nesting of arrays and objects in the content; an array of numbers has 1
 	NameBytes int // name, node type, category, icon and desired id, each; in bytes
 }
 

@@ -8,9 +8,7 @@ import "strings"
 // too large, and *[FieldError] for a member that nodes do not have, a value that does not fit, or a
 // path, id or namespace that is not the node's.
 func ApplyPatch(n Node, patch []byte, limits Limits) (Node, error) {
-	outer := limits
-	outer.Depth++ // the node's own object
-	text, err := canonical(patch, outer)
+	text, err := canonical(patch, limits, 1)
 	if err != nil {
 		return Node{}, err
 	}

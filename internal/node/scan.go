@@ -5,13 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// canonical checks b and returns its canonical text; see [ParseContent] for what that is.
-func canonical(b []byte, limits Limits) (string, error) {
+// canonical checks b and returns its canonical text; see [ParseContent] for what that is. The levels around the
+// content, such as the node's own object, are not of its depth.
+func canonical(b []byte, limits Limits, around int) (string, error) {
 	// White space may make a text larger than what is kept of it, within reason.
 	if len(b) > 4*limits.NodeBytes {
 		return "", sizeError(len(b), limits.NodeBytes)
 	}
-	s := scanner{in: b, limits: limits, out: make([]byte, 0, min(len(b), limits.NodeBytes))}
+	s := scanner{in: b, limits: limits, around: around, out: make([]byte, 0, min(len(b), limits.NodeBytes))}
 	if err := s.run(); err != nil {
 		return "", err
 	}
@@ -25,6 +26,7 @@ type scanner struct {
 	at     int
 	out    []byte
 	limits Limits
+	around int // levels around the content
 	stack  []frame
 	keys   []span // names of the open objects, innermost last
 }
@@ -157,8 +159,12 @@ func (s *scanner) value() error {
 	}
 	switch c := s.in[s.at]; c {
 	case '{', '[':
-		if len(s.stack) >= s.limits.Depth {
-			return s.fail(ContentDepth, fmt.Sprintf("it is nested deeper than %d levels", s.limits.Depth))
+		if len(s.stack) >= s.limits.Depth+s.around {
+			what := "it"
+			if s.around > 0 {
+				what = "the content"
+			}
+			return s.fail(ContentDepth, fmt.Sprintf("%s is nested deeper than %d levels", what, s.limits.Depth))
 		}
 		s.at++
 		s.out = append(s.out, c)

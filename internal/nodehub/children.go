@@ -15,48 +15,68 @@ import (
 const (
 	firstLook = 2
 	lookAhead = 50
+
+	readAhead = 1000 // children that are read at a time where the first page of a listing was not full
 )
 
-// Children lists the direct children that the caller may read, and the levels through which something
-// may be reached that he may read. HasChildren of an entry says whether its own listing, asked for in the
-// same way, would show something. The page's limit counts before that filter; next is where the following
-// page starts, "" at the end.
+// Children lists the direct children that the caller may read, without their contents, and the levels through
+// which something may be reached that he may read. HasChildren of an entry says whether its own listing, asked for in the
+// same way, would show something. The page's limit counts what is listed; next is the last entry's id where more
+// would be listed after it, "" at the end. So it tells nothing of what the caller may not read.
 func (c *Client) Children(ctx context.Context, path node.Path, page store.Page) (entries []store.Entry, next string, err error) {
-	if page.Limit <= 0 {
-		page.Limit = 1000
+	limit := min(page.Limit, store.MaxPage)
+	if limit <= 0 {
+		limit = 1000
 	}
 	e := c.s.access.Evaluator()
 	if !e.Loaded() {
 		return nil, "", &access.UndeterminedError{Path: path}
 	}
+	subject := SubjectOf(ctx)
+	if e.HoldsNothing(subject) {
+		return nil, "", nil // nothing is looked at for who may read nothing
+	}
 	ctx, cancel := c.s.mesh.Bounds().Context(ctx, budget.StoreRead, "list '"+string(path)+"'")
 	defer cancel()
-	all, err := c.s.store.Children(ctx, path, page)
-	if err != nil {
-		return nil, "", err
-	}
-	if len(all) >= page.Limit {
-		next = all[len(all)-1].Path.ID()
-	}
-	subject, now := SubjectOf(ctx), c.s.access.Evaluator()
-	for _, entry := range all {
-		if !listed(entry.Path, page) {
-			continue
-		}
-		// What was allowed before the rows were read and after: what was written after a denial is in them, and
-		// what was deleted before its denial was, too.
-		if e.Check(subject, entry.Path, access.Read) != access.Granted || now.Check(subject, entry.Path, access.Read) != access.Granted {
-			if !now.Reaches(subject, entry.Path) {
-				continue
-			}
-			entry.Node = nil // a level through which something is reached
-		}
-		if entry.HasChildren, err = c.shows(ctx, now, subject, entry, page.Satellites); err != nil {
+	page.Limit, page.NoContent = min(limit+1, store.MaxPage), true
+	for first := true; ; first = false {
+		all, err := c.s.store.Children(ctx, path, page)
+		if err != nil {
 			return nil, "", err
 		}
-		entries = append(entries, entry)
+		now := c.s.access.Evaluator()
+		for _, entry := range all {
+			if !listed(entry.Path, page) {
+				continue
+			}
+			// What was allowed before the rows were read and after: what was written after a denial is in them, and
+			// what was deleted before its denial was, too.
+			if e.Check(subject, entry.Path, access.Read) != access.Granted || now.Check(subject, entry.Path, access.Read) != access.Granted {
+				if !now.Reaches(subject, entry.Path) {
+					continue
+				}
+				entry.Node = nil // a level through which something is reached
+			}
+			if len(entries) == limit {
+				return entries, entries[limit-1].Path.ID(), nil
+			}
+			if entry.HasChildren, err = c.shows(ctx, now, subject, entry, page.Satellites); err != nil {
+				return nil, "", err
+			}
+			entries = append(entries, entry)
+		}
+		if len(all) < page.Limit {
+			return entries, "", nil
+		}
+		if first {
+			// Where much is hidden, much is read for little: in turns of the subjects, as queries are.
+			if err := c.s.queries.enter(ctx, string(subject)); err != nil {
+				return nil, "", err
+			}
+			defer c.s.queries.leave(string(subject))
+		}
+		page.After, page.Limit = all[len(all)-1].Path.ID(), min(max(limit+1-len(entries), readAhead), store.MaxPage)
 	}
-	return entries, next, nil
 }
 
 // listed tells whether a listing has a place at all: without satellites, configuration is no content.

@@ -32,6 +32,14 @@ func (e *ChildrenError) Error() string {
 	return fmt.Sprintf("'%s' has children; delete them first, or delete recursively", e.Path)
 }
 
+// SubtreeError refuses the deletion of a subtree of which the caller may not delete all. Which node it is
+// about is not told, and so not whether he may read it.
+type SubtreeError struct{ Path node.Path }
+
+func (e *SubtreeError) Error() string {
+	return fmt.Sprintf("something below '%s' is not yours to delete; nothing was deleted", e.Path)
+}
+
 // PartialDeleteError says that a deletion did not reach its end.
 type PartialDeleteError struct {
 	Path    node.Path
@@ -63,16 +71,33 @@ func (s *Service) delete(ctx context.Context, r *DeleteRequest) (*DeleteReply, e
 	defer release()
 	if r.Path.Depth() > 1 {
 		reply, err := s.deleteTree(ctx, r, root, there)
-		if err == nil && reply.Deleted == 0 {
+		if err == nil && reply.Deleted == 0 || !there && s.hidden(ctx, r.Path, err) {
 			return nil, &store.NotFoundError{Path: r.Path, LastVersion: root.Version}
 		}
 		return reply, err
 	}
 	// What would be refused is refused before anything is marked.
 	if _, err := s.plan(ctx, r); err != nil {
+		if !there && s.hidden(ctx, r.Path, err) {
+			return nil, &store.NotFoundError{Path: r.Path, LastVersion: root.Version}
+		}
 		return nil, err
 	}
 	return s.deletePartition(ctx, r, root, there)
+}
+
+// hidden tells whether err refuses the deletion of a subtree of which the caller may read nothing: without a node
+// of its own it is answered as if nothing were there.
+func (s *Service) hidden(ctx context.Context, root node.Path, err error) bool {
+	if !errors.As(err, new(*SubtreeError)) {
+		return false
+	}
+	for p, err := range s.store.Descendants(ctx, root) {
+		if err != nil || s.MayRead(ctx, p) == access.Granted {
+			return false
+		}
+	}
+	return true
 }
 
 // rootOf reads the node that is to be deleted. One that is absent has its tombstone's version; there is
@@ -188,6 +213,9 @@ func (s *Service) deleteNodes(ctx context.Context, r *DeleteRequest, root node.N
 			return deleted, 0, err
 		}
 		if plan, err = s.plan(ctx, r); err != nil {
+			if deleted > 0 {
+				err = &PartialDeleteError{Path: r.Path, Failed: r.Path, Err: err}
+			}
 			return deleted, 0, err
 		}
 		if err := s.note(ctx, d, plan.assignments); err != nil {
@@ -222,8 +250,10 @@ func (s *Service) plan(ctx context.Context, r *DeleteRequest) (deletePlan, error
 		if !r.Recursive && !belongsTo(p, r.Path) {
 			return deletePlan{}, s.children(ctx, r.Path, p)
 		}
-		if err := s.permit(ctx, p, access.Delete); err != nil {
-			return deletePlan{}, &RuleError{Path: r.Path, Reason: "something below it is not yours to delete; nothing was deleted"}
+		if err := s.permit(ctx, p, access.Delete); errors.As(err, new(*access.DeniedError)) || errors.As(err, new(*store.NotFoundError)) {
+			return deletePlan{}, &SubtreeError{Path: r.Path}
+		} else if err != nil {
+			return deletePlan{}, err // undetermined
 		}
 		if assigns(r.Path, p) {
 			out.assignments = append(out.assignments, p)

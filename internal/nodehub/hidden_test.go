@@ -244,3 +244,44 @@ func TestAHiddenNodeIsRefusedLikeAnAbsentOne(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// data §1.4, edge §2.3
+// A subtree of which something is not the caller's to delete is forbidden, whether or not he may read that; and where
+// there is nothing that he may read, it is not there.
+func TestASubtreeThatIsNotAllTheCallersToDeleteIsForbidden(t *testing.T) {
+	r, _, _ := hiding(t)
+	if err := r.c.Grant(r.root, "Par", "amy", "Admin"); err != nil {
+		t.Fatal(err)
+	}
+	amy := as("amy")
+	for _, p := range []string{"Par/a", "Par/a/open", "Par/a/hid", "Par/b", "Par/b/read", "Par/none/hid", "Par/mixed/hid", "Par/mixed/open", "Par/mine", "Par/mine/x"} {
+		r.create(p, "", `{}`)
+	}
+	for _, p := range []string{"Par/a/hid", "Par/b/read", "Par/none/hid", "Par/mixed/hid"} {
+		r.deny(p, "amy", "Admin")
+	}
+	if err := r.c.Grant(r.root, "Par/b", "amy", "Viewer"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.c.Get(amy, "Par/b/read"); err != nil {
+		t.Fatal(err)
+	}
+	del := func(p node.Path) error { _, err := r.c.Delete(amy, p, true, nodehub.Condition{}); return err }
+	for _, p := range []node.Path{"Par/a", "Par/b", "Par/mixed"} {
+		refused := wantErr[*nodehub.SubtreeError](t, del(p))
+		if refused.ProblemCode() != "forbidden" || said(refused, string(p), "X") != "something below 'X' is not yours to delete; nothing was deleted" {
+			t.Errorf("%s: %v", p, refused)
+		}
+	}
+	if a, b := said(del("Par/none"), "Par/none", "X"), said(del("Par/void"), "Par/void", "X"); a != b {
+		t.Errorf("hidden %q, absent %q", a, b)
+	}
+	for _, p := range []node.Path{"Par/a/open", "Par/a/hid", "Par/b/read", "Par/none/hid", "Par/mixed/open"} {
+		if _, err := r.c.Get(r.root, p); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := del("Par/mine"); err != nil { // the control
+		t.Error(err)
+	}
+}

@@ -95,6 +95,7 @@ func (s *Service) importOnce(ctx context.Context, nodes []node.Node, todo []int,
 			again = append(again, i)
 		default:
 			out[i].Err, out[i].Version = s.twin(ctx, nodes[i].Path, res.Err), res.Node.Version
+			out[i].Created = res.Err == nil && writes[j].Op == store.OpCreate
 		}
 	}
 	return again, nil

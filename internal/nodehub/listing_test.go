@@ -2,7 +2,10 @@ package nodehub_test
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/hubmesh/hubmesh/internal/access"
@@ -75,6 +78,116 @@ func TestWhatACallerMayNotReadIsAbsentFromListingsAndQueries(t *testing.T) {
 	empty := access.NewIndex(nil)
 	if v := empty.Evaluator().Check("bob", "acme", access.Read); v != access.Undetermined {
 		t.Error(v)
+	}
+}
+
+// edge §2.5
+// A page is of what the caller may read: where it ends, and whether another one follows, is told by that alone.
+func TestAPageOfAListingTellsNothingOfWhatIsHidden(t *testing.T) {
+	onStores(t, func(t *testing.T, r *rig) {
+		for i := range 120 {
+			r.create(fmt.Sprintf("acme/n%03d", i), "", `{}`)
+		}
+		if err := r.c.Grant(r.root, "acme", "vera", "Viewer"); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 120 {
+			if i%60 != 0 {
+				r.deny(fmt.Sprintf("acme/n%03d", i), "vera", "Viewer")
+			}
+		}
+		for limit, want := range map[int]string{1: "n000 next n000; n060 end;", 2: "n000 n060 end;", 3: "n000 n060 end;", 0: "n000 n060 end;"} {
+			got := ""
+			for page := (store.Page{Limit: limit}); ; {
+				entries, next, err := r.c.Children(as("vera"), "acme", page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range entries {
+					got += e.Path.ID() + " "
+				}
+				if page.After = next; next == "" {
+					got += "end;"
+					break
+				}
+				got += "next " + next + "; "
+			}
+			if got != want {
+				t.Errorf("limit %d: %s, want %s", limit, got, want)
+			}
+		}
+		// Control: who may read all gets full pages, and an empty one never follows.
+		entries, next, err := r.c.Children(r.root, "acme", store.Page{Limit: 60})
+		if err != nil || len(entries) != 60 || next != "n059" {
+			t.Errorf("%d %q %v", len(entries), next, err)
+		}
+		entries, next, err = r.c.Children(r.root, "acme", store.Page{Limit: 60, After: next})
+		if err != nil || len(entries) != 60 || next != "" {
+			t.Errorf("%d %q %v", len(entries), next, err)
+		}
+	})
+}
+
+// bad input: one caller who lists a level of which he may read little, again and again
+func TestAListingThatReadsOnBeyondAPageTakesATurnOfItsSubject(t *testing.T) {
+	r := newRig(t)
+	for i := range 4 {
+		r.create(fmt.Sprintf("acme/n%d", i), "", `{}`)
+	}
+	if err := r.c.Grant(r.root, "acme/n3", "vera", "Viewer"); err != nil {
+		t.Fatal(err)
+	}
+	each := max(2, runtime.GOMAXPROCS(0)) / 2
+	entered, release := make(chan struct{}, 100), make(chan struct{})
+	r.store.mu.Lock()
+	r.store.onSelect = func() { entered <- struct{}{}; <-release }
+	r.store.mu.Unlock()
+	q := mustQuery(t, "scope:subtree name:x")
+	var work sync.WaitGroup
+	for range each { // her queries have all of her places
+		work.Go(func() {
+			if _, err := r.c.Select(as("vera"), q); err != nil {
+				t.Error(err)
+			}
+		})
+		<-entered
+	}
+	if got, _, err := r.c.Children(as("vera"), "acme", store.Page{}); err != nil || len(got) != 1 {
+		t.Errorf("one page needs no turn: %v %v", got, err)
+	}
+	var mu sync.Mutex
+	var events []string
+	note := func(what string) { mu.Lock(); events = append(events, what); mu.Unlock() }
+	first := make(chan struct{}, 1)
+	var look func()
+	look = func() {
+		r.store.mu.Lock()
+		r.store.onList = look // it is taken at each call
+		r.store.mu.Unlock()
+		note("read")
+		select {
+		case first <- struct{}{}:
+		default: // a later page
+		}
+	}
+	r.store.mu.Lock()
+	r.store.onList = look
+	r.store.mu.Unlock()
+	work.Go(func() {
+		if got, _, err := r.c.Children(as("vera"), "acme", store.Page{Limit: 1}); err != nil || len(got) != 1 {
+			t.Errorf("more pages: %v %v", got, err)
+		}
+		note("done")
+	})
+	<-first // its first page; the next one waits
+	if got, err := r.c.Get(r.root, "acme/n0"); err != nil {
+		t.Errorf("somebody else: %v %v", got, err)
+	}
+	note("released")
+	close(release)
+	work.Wait()
+	if slices.Index(events, "released") != 1 || len(events) < 4 { // read, released, read …, done
+		t.Errorf("%v", events)
 	}
 }
 

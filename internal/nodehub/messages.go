@@ -73,6 +73,7 @@ type Outcome struct {
 	Path    node.Path
 	Version int64
 	Same    bool // an import found it as it is
+	Created bool // an import made it, at version 1 or after what was there before it was deleted
 	Err     error
 }
 

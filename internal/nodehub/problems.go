@@ -22,6 +22,9 @@ func (e *RuleError) ProblemCode() string { return "bad_request" }
 func (e *ChildrenError) ProblemCode() string { return "has_children" }
 
 // ProblemCode is the code of the error table.
+func (e *SubtreeError) ProblemCode() string { return "forbidden" }
+
+// ProblemCode is the code of the error table.
 func (e *PartialDeleteError) ProblemCode() string { return "unavailable" }
 
 // ProblemMembers are further members of the problem.

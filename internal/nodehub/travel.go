@@ -21,7 +21,8 @@ func Wire() []hub.WireType {
 func Causes() []message.Cause {
 	return slices.Concat([]message.Cause{
 		message.CauseOf[SchemaError]("node/schema"), message.CauseOf[TypeError]("node/type"), message.CauseOf[RuleError]("node/rule"),
-		message.CauseOf[ChildrenError]("node/children"), message.CauseOf[node.FieldError]("node/field"), message.CauseOf[node.ContentError]("node/content"),
+		message.CauseOf[ChildrenError]("node/children"), message.CauseOf[SubtreeError]("node/subtree"),
+		message.CauseOf[node.FieldError]("node/field"), message.CauseOf[node.ContentError]("node/content"),
 		message.CauseOf[node.PathError]("node/path"), message.CauseOf[budget.Lapse]("budget/lapse"), message.CauseOf[budget.TooSmall]("budget/too-small"),
 	}, access.Causes(), store.Causes())
 }

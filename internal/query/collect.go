@@ -11,10 +11,11 @@ import (
 // without the contents that select: leaves out. Candidates are in path order and at least those that
 // [Bounds.Admits]; an error among them ends it and is returned. It stops early where no order is
 // asked for, keeps at most twice the limit in memory, and answers *[SizeError] where the contents
-// that it keeps exceed maxBytes (0: no bound).
+// that it keeps exceed maxBytes (0: no bound), and *[WorkError] where it takes more than [Query.Within] allows.
 func (q Query) Collect(candidates iter.Seq2[node.Node, error], maxBytes int) ([]node.Node, error) {
 	var nodes []node.Node
 	var size int
+	var done work
 	level := frontier{}
 	// A content that is neither selected nor sorted by need not be kept.
 	drop := q.dropsContent() && !slices.ContainsFunc(q.sort, sortKey.needsContent)
@@ -25,7 +26,11 @@ func (q Query) Collect(candidates iter.Seq2[node.Node, error], maxBytes int) ([]
 		if q.scope == ScopeNextLevel && !(q.real(n) && level.nearest(n.Path)) {
 			continue
 		}
-		if !q.Match(n) {
+		matched := q.match(&n, &done)
+		if int64(done) > q.maxWork() {
+			return nil, &WorkError{Bytes: q.maxWork()}
+		}
+		if !matched {
 			continue
 		}
 		if drop {

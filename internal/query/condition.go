@@ -169,10 +169,15 @@ func (p *parser) one() (pattern, error) {
 	return newPattern(p.word(true), false), nil
 }
 
-func (c condition) match(n *node.Node) bool {
+func (c condition) match(n *node.Node, w *work) bool {
 	found, matched := false, false
+	w.add(0)
+	if c.field.kind == kindContent {
+		w.add(lookupCost * n.Content.Len())
+	}
 	c.field.each(n, func(s scalar) bool {
 		found = true
+		w.add(len(c.values) * len(s.text))
 		matched = c.test(s)
 		return !matched
 	})

@@ -22,6 +22,13 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("query, at byte %d: %s are not supported", e.Offset, e.Feature)
 }
 
+// WorkError says that the terms of a query would have to look at more than Bytes bytes of nodes.
+type WorkError struct{ Bytes int64 }
+
+func (e *WorkError) Error() string {
+	return fmt.Sprintf("query: its terms look at more than %d bytes of nodes", e.Bytes)
+}
+
 // SizeError says that a result has more than Bytes bytes.
 type SizeError struct{ Bytes int }
 

@@ -7,14 +7,16 @@ import (
 	"github.com/hubmesh/hubmesh/internal/node"
 )
 
-// expr is a condition on one node.
-type expr interface{ match(n *node.Node) bool }
+// expr is a condition on one node. What deciding it takes is added to w.
+type expr interface {
+	match(n *node.Node, w *work) bool
+}
 
 type allOf []expr
 
-func (e allOf) match(n *node.Node) bool {
+func (e allOf) match(n *node.Node, w *work) bool {
 	for _, term := range e {
-		if !term.match(n) {
+		if !term.match(n, w) {
 			return false
 		}
 	}
@@ -24,9 +26,9 @@ func (e allOf) match(n *node.Node) bool {
 // anyOf holds alternatives; a nil one is no condition.
 type anyOf []expr
 
-func (e anyOf) match(n *node.Node) bool {
+func (e anyOf) match(n *node.Node, w *work) bool {
 	for _, term := range e {
-		if term == nil || term.match(n) {
+		if term == nil || term.match(n, w) {
 			return true
 		}
 	}
@@ -35,12 +37,12 @@ func (e anyOf) match(n *node.Node) bool {
 
 type not struct{ expr }
 
-func (e not) match(n *node.Node) bool { return !e.expr.match(n) }
+func (e not) match(n *node.Node, w *work) bool { return !e.expr.match(n, w) }
 
 // isMain tells main nodes from satellites.
 type isMain struct{ negated bool }
 
-func (e isMain) match(n *node.Node) bool { return n.IsSatellite() == e.negated }
+func (e isMain) match(n *node.Node, _ *work) bool { return n.IsSatellite() == e.negated }
 
 // text is a term that has to occur somewhere in the node, in any letter case: in the name, path,
 // description, type, or a text of the content to depth 3 (data.md §5.1).
@@ -56,11 +58,14 @@ func newText(term string) expr {
 	return text{newFinder(term)}
 }
 
-func (e text) match(n *node.Node) bool {
+func (e text) match(n *node.Node, w *work) bool {
+	w.add(len(n.Name) + len(n.Path) + len(n.Description) + len(n.NodeType))
 	if e.in(n.Name) || e.in(string(n.Path)) || e.in(n.Description) || e.in(n.NodeType) {
 		return true
 	}
+	w.add(n.Content.Len())
 	for value := range n.Content.Texts(textDepth) {
+		w.add(0)
 		if e.inJSON(value) {
 			return true
 		}

@@ -25,6 +25,7 @@ type Query struct {
 	selects []string
 	context string
 	visible func(node.Node) bool // nil: every node; see Only
+	most    int64                // bytes that Collect may look at; see Within
 }
 
 // String returns the text that was parsed.
@@ -70,14 +71,16 @@ func (q Query) WithDefaultPath(base node.Path) Query {
 
 // Match decides one node. For the scope nextLevel it decides what can be decided alone: the node is
 // Active, below a base, and meets the conditions; [Query.Collect] keeps the nearest ones.
-func (q Query) Match(n node.Node) bool {
-	if !q.parsed || !q.inScope(n) || !q.inContext(n) {
+func (q Query) Match(n node.Node) bool { return q.match(&n, new(work)) }
+
+func (q Query) match(n *node.Node, w *work) bool {
+	if !q.parsed || !q.inScope(*n) || !q.inContext(*n) {
 		return false
 	}
 	if q.scope == ScopeNextLevel && n.State != node.StateActive {
 		return false
 	}
-	return (q.where == nil || q.where.match(&n)) && (q.visible == nil || q.visible(n))
+	return (q.where == nil || q.where.match(n, w)) && (q.visible == nil || q.visible(*n))
 }
 
 // inScope tells whether the node stands where the query looks. A satellite is taken for its main node,

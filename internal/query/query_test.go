@@ -418,3 +418,61 @@ func BenchmarkTextTermOver13KiB(b *testing.B) {
 		}
 	}
 }
+
+// bad input: a query that takes too long by itself, and would take as long at the next try
+func TestAQueryWhoseTermsLookAtTooMuchIsRefused(t *testing.T) {
+	many := func(yield func(node.Node, error) bool) {
+		for i := range 1000 {
+			p := node.Path(fmt.Sprintf("a/n%d", i))
+			n := node.Node{Path: p, MainNode: p, NodeType: "Task", Content: node.RawContent(`{"t":"` + strings.Repeat("x", 1000) + `"}`)}
+			if !yield(n, nil) {
+				return
+			}
+		}
+	}
+	for text, most := range map[string]int64{
+		"(y1 OR y2)":             2_000_000, // the content is looked at twice
+		"y1":                     1_000_000,
+		"content.t:*y*z*":        3_000_000, // a member is looked for, and its text looked at
+		"content.t:(*y* OR *z*)": 4_000_000,
+		"preRenderedHtml:y":      32_000,
+	} {
+		q := must(t, text+" scope:subtree")
+		var refused *query.WorkError
+		if _, err := q.Within(most-10_000).Collect(many, 0); !errors.As(err, &refused) || refused.Bytes != most-10_000 {
+			t.Errorf("%s: %v", text, err)
+		}
+		if _, err := q.Within(3*most).Collect(many, 0); err != nil {
+			t.Errorf("%s with enough: %v", text, err)
+		}
+	}
+	if got, err := must(t, "xx limit:3").Within(20_000).Collect(many, 0); err != nil || len(got) != 3 {
+		t.Errorf("one that ends early: %d %v", len(got), err)
+	}
+	if _, err := must(t, "nodeType:Space y1 y2 y3 scope:subtree").Within(200_000).Collect(many, 0); err != nil {
+		t.Errorf("terms behind one that does not hold cost nothing: %v", err)
+	}
+}
+
+// BenchmarkWork shows what a GiB of work takes at the worst.
+func BenchmarkWork(b *testing.B) {
+	texts := strings.Repeat(`{"a":"größer \"als\" x","k":[1,2,3],"s":"lorem ipsum dolor sit amet"},`, 400)
+	n := node.Node{Path: "a/b", MainNode: "a/b", NodeType: "Task", Name: "x", Content: node.RawContent(`{"l":[` + texts[:len(texts)-1] + `]}`)}
+	if c, err := node.ParseContent([]byte(n.Content.Text()), node.DefaultLimits); err != nil {
+		b.Fatal(err)
+	} else {
+		n.Content = c
+	}
+	for _, text := range []string{"zzzz", "größte", "*1*x*z*", "content.l.a:*q*z*", "content.l.k:>5", `l.a:"a\"b"`} {
+		q, err := query.Parse(text + " scope:subtree")
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(text, func(b *testing.B) {
+			b.SetBytes(int64(n.Content.Len()))
+			for b.Loop() {
+				q.Match(n)
+			}
+		})
+	}
+}

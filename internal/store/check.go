@@ -108,8 +108,8 @@ func isText(text string) bool {
 	return strings.IndexByte(text, 0) < 0 && utf8.ValidString(text)
 }
 
-// Collect runs q over candidates with both bounds of a store: rows it looks at, bytes it returns.
-// Beyond them it answers *[ScanLimitError].
+// Collect runs q over candidates with both bounds of a store, rows it looks at and bytes it returns, and the
+// query's own on its work. Beyond them it answers *[ScanLimitError].
 func Collect(q query.Query, candidates iter.Seq2[node.Node, error], maxRows, maxBytes int) ([]node.Node, error) {
 	rows := 0
 	nodes, err := q.Collect(func(yield func(node.Node, error) bool) {
@@ -125,6 +125,9 @@ func Collect(q query.Query, candidates iter.Seq2[node.Node, error], maxRows, max
 	}, maxBytes)
 	if tooLarge := (*query.SizeError)(nil); errors.As(err, &tooLarge) {
 		return nil, &ScanLimitError{Bytes: maxBytes}
+	}
+	if dear := (*query.WorkError)(nil); errors.As(err, &dear) {
+		return nil, &ScanLimitError{Work: dear.Bytes}
 	}
 	return nodes, err
 }

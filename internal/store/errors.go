@@ -117,16 +117,21 @@ func (e *OutcomeUnknownError) Error() string {
 }
 func (e *OutcomeUnknownError) Unwrap() error { return e.Err }
 
-// ScanLimitError answers a query that would look at too many nodes, or return too much: nothing is
-// returned.
+// ScanLimitError answers a query that would look at too many nodes or too much of them, or return too much:
+// nothing is returned.
 type ScanLimitError struct {
 	Rows  int // the bound on nodes that are looked at; 0 when the bytes were too many
 	Bytes int // the bound on the bytes of the result
+
+	Work int64 // the bound on the bytes that its terms look at; 0 when it was another one
 }
 
 func (e *ScanLimitError) Error() string {
 	if e.Rows > 0 {
 		return fmt.Sprintf("store: the query looks at more than %d nodes; narrow it with path: or nodeType:, or add limit:", e.Rows)
+	}
+	if e.Work > 0 {
+		return fmt.Sprintf("store: the terms of the query look at more than %d bytes of nodes; use fewer terms, or narrow it with path: or nodeType:, or add limit:", e.Work)
 	}
 	return fmt.Sprintf("store: the result has more than %d bytes; add limit: or select:", e.Bytes)
 }

@@ -3,7 +3,7 @@ import type { ClusterStatus, DemoAction, DemoState, Why } from "./operation.ts";
 import { encodePath } from "./path.ts";
 import { followStates, type StatesOptions } from "./states.ts";
 import type {
-  ChildrenPage, CreateResult, Deleted, FileListing, Json, JsonObject, MeshNode, NodeFields, QueryResult, Rendered,
+  ChildrenPage, CreateResult, Deleted, FileListing, FileStored, Json, JsonObject, MeshNode, NodeFields, QueryResult, Rendered,
   VersionEntry, WhoAmI,
 } from "./types.ts";
 
@@ -25,6 +25,13 @@ export interface WriteOptions extends CallOptions {
   /** The write is refused (`stale`) unless the node has this version. */
   ifMatch?: number;
   keepalive?: boolean;
+}
+
+export interface FileWriteOptions extends CallOptions {
+  /** The change is refused (`stale`) unless the file that is there has this ETag, as an upload or a read gave it; "*" is any. */
+  ifMatch?: string;
+  /** The upload is refused (`stale`) where there is a file already. */
+  ifAbsent?: boolean;
 }
 
 /** The verbs of the HTTP API. Every method throws a HubmeshError when the call fails. Safe to share. */
@@ -114,14 +121,20 @@ export class Client implements Transport {
     return this.json(`/api/files/${encodePath(node)}`, { ...rest, query: { collection, dir: dir === "" ? undefined : dir } });
   }
 
-  upload(node: string, collection: string, file: string, body: BodyInit, options: CallOptions & { contentType?: string } = {}): Promise<{ url: string; size: number }> {
-    const { contentType, ...rest } = options;
-    const headers = { "Content-Type": contentType === undefined || contentType === "" ? "application/octet-stream" : contentType };
+  /** Stores a file. The `etag` of the answer is what `ifMatch` of the next change takes; large files have none. */
+  upload(node: string, collection: string, file: string, body: BodyInit, options: FileWriteOptions & { contentType?: string } = {}): Promise<FileStored> {
+    const { contentType, ifMatch, ifAbsent, ...rest } = options;
+    const headers: Record<string, string> = { "Content-Type": contentType === undefined || contentType === "" ? "application/octet-stream" : contentType };
+    if (ifMatch !== undefined) headers["If-Match"] = ifMatch;
+    if (ifAbsent === true) headers["If-None-Match"] = "*";
     return this.json(filePath("/api/files", node, collection, file), { ...rest, method: "PUT", body, headers, unbounded: true });
   }
 
-  async deleteFile(node: string, collection: string, file: string, options: CallOptions = {}): Promise<void> {
-    await send(this, filePath("/api/files", node, collection, file), { ...options, method: "DELETE" });
+  async deleteFile(node: string, collection: string, file: string, options: CallOptions & { ifMatch?: string } = {}): Promise<void> {
+    const { ifMatch, ...rest } = options;
+    const request: RequestOptions = { ...rest, method: "DELETE" };
+    if (ifMatch !== undefined) request.headers = { "If-Match": ifMatch };
+    await send(this, filePath("/api/files", node, collection, file), request);
   }
 
   /** Where a file is served. */

@@ -2,7 +2,7 @@
  * @hubmesh/client: the verbs of the hubmesh HTTP API and live mirrors of what it holds. It has no
  * dependency, runs in browsers and in Node, and keeps no state outside the objects that it hands out.
  */
-export { Client, type CallOptions, type ClientOptions, type WriteOptions } from "./client.ts";
+export { Client, type CallOptions, type ClientOptions, type FileWriteOptions, type WriteOptions } from "./client.ts";
 export { fromProblem, hasCode, HubmeshError, type RetryClass } from "./errors.ts";
 export { ExactNumber, parseJson, printJson } from "./json.ts";
 export { Live, type LiveOptions, type LiveStatus } from "./live.ts";

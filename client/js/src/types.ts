@@ -103,6 +103,14 @@ export interface FileEntry {
   url?: string;
 }
 
+/** A file that was stored. */
+export interface FileStored {
+  url: string;
+  size: number;
+  /** What `ifMatch` of the next change takes; absent for a file that is too large to have one. */
+  etag?: string;
+}
+
 export interface FileListing {
   collection: string;
   dir: string;

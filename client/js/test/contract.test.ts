@@ -74,8 +74,11 @@ describe.skipIf(url === "")("the server", () => {
 
   it("stores, lists, serves and deletes files", async () => {
     const bytes = new Uint8Array([0, 1, 2, 255]);
-    const { size } = await client.upload(space, "content", "dir/a b.bin", bytes);
+    const { size, etag } = await client.upload(space, "content", "dir/a b.bin", bytes, { ifAbsent: true });
     expect(size).toBe(4);
+    await expect(client.upload(space, "content", "dir/a b.bin", "x", { ifAbsent: true })).rejects.toMatchObject({ code: "stale", status: 412 });
+    await expect(client.deleteFile(space, "content", "dir/a b.bin", { ifMatch: "\"other\"" })).rejects.toMatchObject({ code: "stale" });
+    expect(await client.upload(space, "content", "dir/a b.bin", bytes, { ifMatch: etag ?? "" })).toMatchObject({ etag });
     expect((await client.files(space)).entries).toEqual([expect.objectContaining({ name: "dir", dir: true })]);
     const [entry] = (await client.files(space, { dir: "dir" })).entries;
     expect([entry?.name, entry?.size]).toEqual(["a b.bin", 4]);

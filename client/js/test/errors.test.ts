@@ -85,12 +85,19 @@ describe("a request", () => {
     await client.patch("a", { name: null });
     await client.delete("a", { recursive: true });
     await client.upload("a", "content", "img/x.png", "bytes", { contentType: "image/png" });
+    await client.upload("a", "content", "x", "bytes", { ifMatch: "\"t==\"" });
+    await client.deleteFile("a", "content", "x", { ifMatch: "*" });
+    await client.upload("a", "content", "x", "bytes", { ifAbsent: true });
+    expect(new Headers(seen.at(-1)?.[1].headers).get("if-none-match")).toBe("*");
     const lines = seen.map(([url, init]) => [init.method, url, new Headers(init.headers).get("if-match"), new Headers(init.headers).get("content-type"), init.body]);
     expect(lines).toEqual([
       ["PUT", "http://h/api/nodes/a%20b", "\"4\"", "application/json", "{\"name\":\"n\"}"],
       ["PATCH", "http://h/api/nodes/a", null, "application/merge-patch+json", "{\"name\":null}"],
       ["DELETE", "http://h/api/nodes/a?recursive=true", null, null, undefined],
       ["PUT", "http://h/api/files/a/content/img/x.png", null, "image/png", "bytes"],
+      ["PUT", "http://h/api/files/a/content/x", "\"t==\"", "application/octet-stream", "bytes"],
+      ["DELETE", "http://h/api/files/a/content/x", "*", null, undefined],
+      ["PUT", "http://h/api/files/a/content/x", null, "application/octet-stream", "bytes"],
     ]);
     expect(new Headers(seen[0]?.[1].headers).get("authorization")).toBe("Bearer hm_x");
   });

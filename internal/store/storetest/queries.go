@@ -134,6 +134,23 @@ func runQueries(t *testing.T, open Factory) {
 			t.Errorf("one that looks at two: %d nodes", len(nodes))
 		}
 	})
+	t.Run("a query whose terms would look at too much is refused", func(t *testing.T) {
+		b := setup(t, open, Options{})
+		for i := range 30 {
+			b.create(fmt.Sprintf("acme/n%02d", i))
+		}
+		dear := mustParse(t, "(nosuch1 OR nosuch2 OR rank:77 OR name:*no*such*)")
+		var refused *store.ScanLimitError
+		if nodes, err := b.Select(t.Context(), dear.Within(5000)); !errors.As(err, &refused) || refused.Work != 5000 {
+			t.Errorf("%d nodes, %v", len(nodes), err)
+		}
+		if _, err := b.Select(t.Context(), dear); err != nil {
+			t.Errorf("with the usual bound: %v", err)
+		}
+		if nodes, err := b.Select(t.Context(), mustParse(t, "nodeType:Task limit:2").Within(5000)); err != nil || len(nodes) != 2 {
+			t.Errorf("one that stops early: %d nodes, %v", len(nodes), err)
+		}
+	})
 	t.Run("a query that would return too many bytes is refused", func(t *testing.T) {
 		b := setup(t, open, Options{ScanBytes: 500})
 		for i := range 30 {

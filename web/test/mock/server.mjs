@@ -1,4 +1,5 @@
 // The mock's HTTP side: routes of docs/api.md over the store in memory, and the built page.
+import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import { readdir, readFile } from "node:fs/promises";
 import { extname, join, normalize } from "node:path";
@@ -98,10 +99,12 @@ export async function startMock({ port = 0, publicRead = false, demo: withDemo =
       case "GET files": return json(listing(store, path, url.searchParams.get("dir") ?? ""));
       case "PUT files": {
         const bytes = await read(request);
+        conditional(store, path, request);
         store.files.set(path, { bytes, type: request.headers["content-type"] ?? "", modified: new Date().toISOString() });
-        return json({ url: `/api/content/${path}`, size: bytes.length }, 201);
+        return json({ url: `/api/content/${path}`, size: bytes.length, etag: tagOf(bytes) }, 201);
       }
       case "DELETE files":
+        conditional(store, path, request);
         store.files.delete(path);
         response.writeHead(204);
         return response.end();
@@ -152,6 +155,19 @@ function alone() {
     totals: { slots: { total: 0, owned: 0, settled: 0, entries: 0 }, claims: { processes: 0, processesLanded: 0, claiming: 0, granted: 0 }, refusals: {}, repairs: {}, feedLagMs: 0 },
     process: { id: "mock", hubs: 12 + Math.floor(Math.random() * 3), asksPending: 0 },
   };
+}
+
+/** @param {Uint8Array} bytes */
+function tagOf(bytes) {
+  return `"${createHash("sha256").update(bytes).digest("base64")}"`;
+}
+
+/** Refuses a change of a file whose condition does not hold. @param {MockStore} store @param {string} path @param {import("node:http").IncomingMessage} request */
+function conditional(store, path, { headers }) {
+  const file = store.files.get(path);
+  const match = headers["if-match"];
+  const holds = match === undefined || (file !== undefined && (match === "*" || match === tagOf(file.bytes)));
+  if (!holds || (headers["if-none-match"] === "*" && file !== undefined)) throw new Problem(412, "stale", "The file is not the one that the condition names.", "now");
 }
 
 /** @param {any} node */
