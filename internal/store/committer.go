@@ -271,9 +271,11 @@ func isRowOwn(err error) bool {
 		conflict  *ConflictError
 		missing   *NotFoundError
 		partition *PartitionError
+		ground    *GroundError
+		below     *NotEmptyError
 		row       *RowError
 	)
-	return errors.As(err, &exists) || errors.As(err, &conflict) || errors.As(err, &missing) || errors.As(err, &partition) || errors.As(err, &row)
+	return errors.As(err, &ground) || errors.As(err, &below) || errors.As(err, &exists) || errors.As(err, &conflict) || errors.As(err, &missing) || errors.As(err, &partition) || errors.As(err, &row)
 }
 
 // sizeOf estimates the bytes that a write holds in the queue.

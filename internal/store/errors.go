@@ -68,6 +68,26 @@ func (e *PartitionError) Error() string {
 	return fmt.Sprintf("partition '%s': %s", e.Partition, e.Reason)
 }
 
+// GroundError answers a create whose ground has been deleted ([Write.Ground]).
+type GroundError struct {
+	Path   node.Path
+	Ground node.Path
+}
+
+func (e *GroundError) Error() string {
+	return fmt.Sprintf("'%s' can not be created: '%s' above it has been deleted", e.Path, e.Ground)
+}
+
+// NotEmptyError answers a delete of a node that was to be empty ([Write.Empty]).
+type NotEmptyError struct {
+	Path  node.Path
+	Below node.Path // one that stands below
+}
+
+func (e *NotEmptyError) Error() string {
+	return fmt.Sprintf("'%s' can not be deleted: '%s' stands below it", e.Path, e.Below)
+}
+
 // RowError is a fault that concerns one row alone, such as text that the store cannot keep.
 type RowError struct {
 	Path node.Path

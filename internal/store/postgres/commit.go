@@ -220,8 +220,7 @@ func (c *commit) parts(open []int) []*part {
 		p := &part{op: op}
 		for _, i := range sorted {
 			if c.batch[i].Op == op && (op != store.OpCreate || first[c.batch[i].Node.Path.Fold()] == i) {
-				p.at = append(p.at, i)
-				p.lists.add(c.batch[i])
+				p.add(i, c.batch[i])
 			}
 		}
 		if len(p.at) > 0 {
@@ -244,6 +243,11 @@ func (c *commit) prunes(open []int) (paths []string) {
 
 // receive reads which rows of a part were written.
 func (c *commit) receive(answers pgx.BatchResults, p *part, written map[int]node.Node) error {
+	if len(p.held()) > 0 {
+		if _, err := answers.Exec(); err != nil {
+			return err
+		}
+	}
 	rows, err := answers.Query()
 	if err != nil {
 		return err
