@@ -243,6 +243,8 @@ from (select 'p' || n as p from generate_series(1, 10000) n) a, generate_series(
 		"a listing":                            {postgres.ChildrenText, []any{"p77\x01", "p77\x02", "p77\x01", 5, false}, []string{"mesh_nodes_key"}},
 		"the subtree":                          {"select key from mesh_nodes where key > $1 and key < $2 order by key limit $3", []any{"p77\x01", "p77\x02", 1000}, []string{"mesh_nodes_key"}},
 		"an update":                            {postgres.UpdateText, postgres.UpdateArgs(16), []string{"mesh_nodes_pkey", "mesh_partitions_pkey"}},
+		"a create on ground":                   {postgres.CreateText, postgres.AroundArgs(store.OpCreate, 16), []string{"mesh_nodes_pkey", "mesh_partitions_pkey"}},
+		"a delete that is to be empty":         {postgres.DeleteText, postgres.AroundArgs(store.OpDelete, 16), []string{"mesh_nodes_key"}},
 		"the change rows behind a position":    {postgres.FeedBehindText, []any{uint64(1), int64(5), 100}, []string{"mesh_changes_pkey"}},
 		"the change rows of open transactions": {postgres.FeedOpenText, []any{[]uint64{3, 4}}, []string{"mesh_changes_pkey"}},
 	} {
