@@ -97,6 +97,17 @@ type RowError struct {
 func (e *RowError) Error() string { return fmt.Sprintf("store: '%s': %v", e.Path, e.Err) }
 func (e *RowError) Unwrap() error { return e.Err }
 
+// LockedError answers a write whose row something else holds, such as another program's transaction: nothing was
+// written. A [Committer] tries such rows again, beside the others. Err is the *[UnavailableError] that a caller gets
+// to see when that was in vain.
+type LockedError struct {
+	Path node.Path
+	Err  error
+}
+
+func (e *LockedError) Error() string { return fmt.Sprintf("'%s' is locked: %v", e.Path, e.Err) }
+func (e *LockedError) Unwrap() error { return e.Err }
+
 // UnavailableKind says what ails a store.
 type UnavailableKind uint8
 

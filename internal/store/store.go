@@ -136,7 +136,7 @@ func (g Ground) Is(n node.Node) bool { return n.CreatedAt.Equal(g.Born) }
 // Result answers one Write.
 type Result struct {
 	Node node.Node // as stored; for OpDelete the node that was removed
-	Err  error     // nil, *ExistsError, *ConflictError, *NotFoundError, *PartitionError, *GroundError, *NotEmptyError, ErrBatchDuplicate or a *RowError
+	Err  error     // nil, *ExistsError, *ConflictError, *NotFoundError, *PartitionError, *GroundError, *NotEmptyError, *LockedError, ErrBatchDuplicate or a *RowError
 }
 
 // ChangeKind says what happened to a node.

@@ -22,6 +22,7 @@ const (
 	hintPermission = "the user of the connection URL needs to own the tables, or the right to create them in the schema"
 	hintCorrupt    = "the server reports damaged data; keep it, and restore a backup into an empty database"
 	hintBusy       = "the server is overloaded or a lock is held; try again"
+	hintLocked     = "something else holds the row, such as a transaction of another program; end that, and try again"
 	hintFault      = "this is a fault of the program; please report it"
 	hintURL        = "give a URL such as postgres://user:password@host:5432/database"
 )
@@ -109,6 +110,12 @@ func concernsRow(err error) bool {
 func again(err error) bool {
 	var fault *pgconn.PgError
 	return errors.As(err, &fault) && (fault.Code == "40P01" || fault.Code == "40001" || fault.Code == codeRefused)
+}
+
+// lockedOut tells whether a statement has waited for a lock as long as it may.
+func lockedOut(err error) bool {
+	var fault *pgconn.PgError
+	return errors.As(err, &fault) && fault.Code == "55P03"
 }
 
 func noRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

@@ -67,7 +67,7 @@ func (c *commit) look(ctx context.Context, failed []int) (map[node.Path]sight, e
 		paths, folded, partitions = append(paths, string(p)), append(folded, tables.Key(node.Path(p.Fold()))), append(partitions, node.Fold(p.Partition()))
 	}
 	// On a connection that writes: it is the primary's, and not behind what was just committed.
-	rows, err := c.s.writes.Query(ctx, explainText, paths, folded, partitions, around.lists.ground, around.lists.born, around.lists.low, around.lists.high, around.spare)
+	rows, err := c.s.lanes.Query(ctx, explainText, paths, folded, partitions, around.lists.ground, around.lists.born, around.lists.low, around.lists.high, around.spare)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (c *commit) recognise(ctx context.Context, w store.Write, seen sight) (node
 		return node.Node{}, false, nil // that version never was
 	}
 	var r row
-	err := r.scan(c.s.writes.QueryRow(ctx, pastText, string(n.Path), n.Version))
+	err := r.scan(c.s.lanes.QueryRow(ctx, pastText, string(n.Path), n.Version))
 	if noRows(err) {
 		return node.Node{}, false, nil
 	}
@@ -142,7 +142,7 @@ func (c *commit) recognise(ctx context.Context, w store.Write, seen sight) (node
 func (c *commit) recogniseDeletion(ctx context.Context, w store.Write) (node.Node, bool, error) {
 	var by string
 	n := w.Node
-	err := c.s.writes.QueryRow(ctx, "select modified_by from mesh_node_history where path = $1 and version = $2 and kind = 3 and modified_at is not distinct from $3",
+	err := c.s.lanes.QueryRow(ctx, "select modified_by from mesh_node_history where path = $1 and version = $2 and kind = 3 and modified_at is not distinct from $3",
 		string(n.Path), n.Version, stampOf(n.ModifiedAt)).Scan(&by)
 	if err != nil || by != n.ModifiedBy {
 		if noRows(err) {
@@ -151,7 +151,7 @@ func (c *commit) recogniseDeletion(ctx context.Context, w store.Write) (node.Nod
 		return node.Node{}, false, err
 	}
 	var r row
-	err = r.scan(c.s.writes.QueryRow(ctx, "select "+columns("h", false)+" from mesh_node_history h where path = $1 and version < $2 and kind <> 3 order by version desc limit 1",
+	err = r.scan(c.s.lanes.QueryRow(ctx, "select "+columns("h", false)+" from mesh_node_history h where path = $1 and version < $2 and kind <> 3 order by version desc limit 1",
 		string(n.Path), n.Version))
 	if err != nil && errors.Is(err, context.Canceled) {
 		return node.Node{}, false, err

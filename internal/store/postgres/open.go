@@ -29,9 +29,11 @@ const (
 	openBound        = 30 * time.Second // connecting and migrating, other processes' migrations included
 	statementTimeout = "10s"
 	lockTimeout      = "5s"
+	lanePatience     = "200ms" // how long a batch waits for a row that something else holds
 	idleTimeout      = "5s"
 	readTimeout      = "5s"
-	writeConns       = Lanes + 2 // the lanes, and partitions and records beside them
+	laneConns        = Lanes + 1 // the lanes, and rows beside them that something else held
+	writeConns       = 2         // partitions and records
 	leastVersion     = 140000
 )
 
@@ -57,6 +59,7 @@ type Store struct {
 	config  *pgxpool.Config // as the URL says
 	pooled  bool            // a transaction pooler may be in between
 
+	lanes  *pgxpool.Pool
 	writes *pgxpool.Pool
 	reads  *pgxpool.Pool
 	own    ownWrites
@@ -133,13 +136,18 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err = s.migrate(ctx); err != nil {
 		return err
 	}
-	if s.writes, err = s.pool(ctx, writeConns, map[string]string{
+	writing := map[string]string{
 		"hubmesh.origin": s.options.Origin, "synchronous_commit": "on", "statement_timeout": statementTimeout, "lock_timeout": lockTimeout,
 		"idle_in_transaction_session_timeout": idleTimeout,
 		// The statements take arrays: one plan serves all, and it goes from the arrays to the rows by index,
 		// in their order, whatever the server believes of the table's size.
 		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
-	}); err != nil {
+	}
+	if s.writes, err = s.pool(ctx, writeConns, writing); err != nil {
+		return err
+	}
+	writing["lock_timeout"] = lanePatience
+	if s.lanes, err = s.pool(ctx, laneConns, writing); err != nil {
 		return err
 	}
 	s.reads, err = s.pool(ctx, s.options.Readers, map[string]string{
@@ -245,7 +253,7 @@ func (s *Store) release() {
 	s.notifier.mu.Lock()
 	s.notifier.close()
 	s.notifier.mu.Unlock()
-	for _, pool := range []*pgxpool.Pool{s.writes, s.reads} {
+	for _, pool := range []*pgxpool.Pool{s.lanes, s.writes, s.reads} {
 		if pool != nil {
 			pool.Close()
 		}
