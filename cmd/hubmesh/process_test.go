@@ -525,6 +525,7 @@ func TestAStartThatCannotSucceedMakesNothingAndSaysOneThing(t *testing.T) {
 		{"no name to import", exitUsage, "the name is empty", []string{"--import", ""}},
 		{"no content", exitUsage, "no such folder", []string{"--content", "/nonexistent-folder"}},
 		{"no name for the data", exitUsage, "the name is empty", []string{"--data", ""}},
+		{"an empty database", exitUsage, "--postgres, or HUBMESH_POSTGRES, is empty", []string{"--postgres", ""}},
 		{"a silo without a database", exitUsage, "needs --postgres", silo[2:]},
 		{"a silo without a secret", exitUsage, "needs --cluster-secret-file", silo[:4]},
 		{"no file of a secret", exitUsage, "make one with", append(silo[:4:4], "--cluster-secret-file", "/nonexistent-file")},
@@ -548,6 +549,19 @@ func TestAStartThatCannotSucceedMakesNothingAndSaysOneThing(t *testing.T) {
 			}
 		})
 	}
+	t.Run("an empty variable", func(t *testing.T) {
+		t.Setenv("HUBMESH_POSTGRES", "")
+		if code, out, errs := briefly(t, "serve", "--data", filepath.Join(t.TempDir(), "data")); code != exitUsage || !strings.Contains(errs, "HUBMESH_POSTGRES, is empty") || out != "" {
+			t.Errorf("exit code %d\n%s%s", code, out, errs)
+		}
+		code, _, errs := briefly(t, "serve", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0", "--postgres", "postgres://u:s3cret@127.0.0.1:1/none")
+		if code != exitFailed || !strings.Contains(errs, "does not answer") || strings.Contains(errs, "s3cret") || strings.Count(strings.TrimSpace(errs), "\n") != 0 {
+			t.Errorf("a flag beside it: exit code %d: %s", code, errs)
+		}
+		if code, _, _ := hm(t, "", "version"); code != exitOK {
+			t.Errorf("another verb: exit code %d", code)
+		}
+	})
 	// What is found out only with the data open is told as plainly.
 	dir := corrupt(t)
 	if code, out, errs := briefly(t, "serve", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0"); code != exitFailed || strings.Count(strings.TrimSpace(errs), "\n") != 0 || out != "" {
