@@ -189,7 +189,11 @@ set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.
 	written := map[int]node.Node{}
 	err = func() (err error) {
 		answers := conn.SendBatch(ctx, &pipeline)
-		defer func() { err = errors.Join(err, answers.Close()) }() // the commit is answered last
+		defer func() {
+			if end := answers.Close(); err == nil { // the commit is answered last; after a fault it is the same one
+				err = end
+			}
+		}()
 		if c.s.pooled {
 			if _, err := answers.Exec(); err != nil {
 				return err

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"strings"
 
@@ -14,6 +15,8 @@ import (
 const (
 	hintServer     = "the database server does not answer; look whether it runs and can be reached. What was acknowledged is safe, and the program goes on by itself when it is back"
 	hintAuth       = "the server refuses this user or password; put the connection URL right"
+	hintRefused    = "the server lets this user not in from here; look at the user and at sslmode in the connection URL, and at the server's pg_hba.conf"
+	hintTLS        = "the connection can not be encrypted as sslmode in the connection URL asks for; put that or the server's certificate right"
 	hintDatabase   = "the database does not exist; create it, or name another one in the connection URL"
 	hintReadOnly   = "this server is a standby or is read-only; name the primary in the connection URL"
 	hintVersion    = "use PostgreSQL 14 or newer"
@@ -38,8 +41,11 @@ func unavailable(op string, err error) error {
 	}
 	u := &store.UnavailableError{Op: op, Hint: hintServer, Transient: true, Err: redact(err)}
 	var fault *pgconn.PgError
-	if errors.As(err, &fault) {
+	switch {
+	case errors.As(err, &fault):
 		classify(u, fault)
+	case noEncryption(err):
+		u.Hint, u.Transient = hintTLS, false
 	}
 	if scan := (pgx.ScanArgError{}); errors.As(err, &scan) {
 		u.Hint, u.Transient = "a row holds what this program can not read; put it right with SQL", false
@@ -47,12 +53,20 @@ func unavailable(op string, err error) error {
 	return u
 }
 
+// noEncryption tells whether a connection failed for want of a TLS that the URL asks for.
+func noEncryption(err error) bool {
+	var connect *pgconn.ConnectError
+	return errors.As(err, &connect) && (errors.As(err, new(*tls.CertificateVerificationError)) || strings.Contains(connect.Unwrap().Error(), "refused TLS"))
+}
+
 // classify goes by the SQLSTATE of the server.
 func classify(u *store.UnavailableError, fault *pgconn.PgError) {
 	u.Transient = false
 	switch code := fault.Code; {
-	case code == "28P01" || code == "28000":
+	case code == "28P01":
 		u.Kind, u.Hint = store.UnavailablePermission, hintAuth
+	case code == "28000":
+		u.Kind, u.Hint = store.UnavailablePermission, hintRefused
 	case code == "3D000":
 		u.Hint = hintDatabase
 	case code == "25006":

@@ -47,6 +47,11 @@ func AroundArgs(op store.Op, n int) []any {
 	return append(append([]any{"x"}, args...), p.spare)
 }
 
+// Suits refuses a server that can not keep a mesh.
+func Suits(version int, encoding string, standby bool) error {
+	return unavailable("open the database", suits(version, encoding, standby))
+}
+
 // Query asks the primary.
 func (s *Store) Query(ctx context.Context, text string, args ...any) (pgx.Rows, error) {
 	return s.writes.Query(ctx, text, args...)

@@ -170,17 +170,23 @@ func (s *Store) inspect(ctx context.Context) (pooled bool, err error) {
 	var standby bool
 	err = conn.QueryRow(ctx, "select current_setting('server_version_num')::int, current_setting('server_encoding'), pg_backend_pid(), pg_is_in_recovery()").
 		Scan(&version, &encoding, &backend, &standby)
-	switch {
-	case err != nil:
-		return false, err
-	case version < leastVersion:
-		return false, &store.UnavailableError{Op: "open", Hint: hintVersion, Err: fmt.Errorf("the server has version %d.%d", version/10000, version%10000)}
-	case encoding != "UTF8":
-		return false, &store.UnavailableError{Op: "open", Hint: "create the database with encoding UTF8", Err: fmt.Errorf("the database has the encoding %s", encoding)}
-	case standby:
-		return false, &store.UnavailableError{Op: "open", Hint: hintReadOnly, Transient: true, Err: errors.New("the server is a standby")}
+	if err == nil {
+		err = suits(version, encoding, standby)
 	}
-	return backend != conn.PgConn().PID(), nil
+	return backend != conn.PgConn().PID(), err
+}
+
+// suits refuses a server that can not keep a mesh.
+func suits(version int, encoding string, standby bool) error {
+	switch {
+	case version < leastVersion:
+		return &store.UnavailableError{Op: "open", Hint: hintVersion, Err: fmt.Errorf("the server has version %d.%d", version/10000, version%10000)}
+	case encoding != "UTF8":
+		return &store.UnavailableError{Op: "open", Hint: "create the database with encoding UTF8", Err: fmt.Errorf("the database has the encoding %s", encoding)}
+	case standby:
+		return &store.UnavailableError{Op: "open", Hint: hintReadOnly, Transient: true, Err: errors.New("the server is a standby")}
+	}
+	return nil
 }
 
 // connect opens one connection beside the pools, with settings that are left out behind a pooler, as those of
