@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/auth"
@@ -34,6 +36,8 @@ type shared struct {
 	relay *feed.Relay
 	feed  *feed.Feed
 	log   *slog.Logger
+
+	queue atomic.Uint64 // bits of the used part of the notification queue; NaN: not known
 
 	recoverWork func(context.Context) error // ends activities whose process is gone
 
@@ -70,6 +74,7 @@ func (m *Mesh) follow() {
 // followShared connects the mesh to what this and other processes commit.
 func (m *Mesh) followShared(s *postgres.Store) {
 	f := &shared{store: s, log: m.log, relay: feed.NewRelay(s.ReadMany, m.log)}
+	f.queue.Store(math.Float64bits(math.NaN()))
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	f.recoverWork = func(ctx context.Context) error { return m.work.Recover(AsSystem(ctx), activityIdle) }
 	m.shared = f
@@ -116,6 +121,7 @@ func (f *shared) keep() {
 	defer prune.Stop()
 	defer queue.Stop()
 	defer abandoned.Stop()
+	f.lookAtQueue()
 	for {
 		select {
 		case <-f.ctx.Done():
@@ -138,8 +144,11 @@ func (f *shared) keep() {
 
 func (f *shared) lookAtQueue() {
 	used, oldest, err := f.store.Queue(f.ctx)
-	if err != nil || used < queueWarn {
-		return // what keeps the server from answering is told elsewhere
+	if err != nil {
+		used = math.NaN() // what keeps the server from answering is told elsewhere
+	}
+	if f.queue.Store(math.Float64bits(used)); err != nil || used < queueWarn {
+		return
 	}
 	args := []any{"used", used}
 	for _, b := range oldest[:min(1, len(oldest))] {
@@ -147,6 +156,9 @@ func (f *shared) lookAtQueue() {
 	}
 	f.log.Warn("the notification queue of the database fills up: a listener with an open transaction keeps it; end that connection with pg_terminate_backend", args...)
 }
+
+// queueUsed is the used part of the notification queue as it was seen last; NaN where it is not known.
+func (f *shared) queueUsed() float64 { return math.Float64frombits(f.queue.Load()) }
 
 // connection is a reader of the change rows as the feed uses it.
 type connection struct{ *postgres.Changes }
