@@ -324,8 +324,12 @@ func (s *Store) Ready(ctx context.Context) error {
 	if !failed {
 		return nil
 	}
+	probe := make([]byte, 64<<10) // needs new pages, which the server would spare with bytes that it can compress
+	if _, err := rand.Read(probe); err != nil {
+		return err
+	}
 	if _, err := s.writes.Exec(ctx, `insert into mesh_blobs (bucket, key, value) values ('store', $1, $2)
-on conflict (bucket, key) do update set value = excluded.value`, "probe "+s.options.Origin, make([]byte, 64<<10)); err != nil {
+on conflict (bucket, key) do update set value = excluded.value`, "probe "+s.options.Origin, probe); err != nil {
 		return s.readFault(ctx, "be ready", err)
 	}
 	if _, err := s.writes.Exec(ctx, "delete from mesh_blobs where bucket = 'store' and key = $1", "probe "+s.options.Origin); err != nil {
