@@ -24,7 +24,6 @@ const (
 	queueWarn  = 0.25             // of it: then the one that keeps it is named
 	// activityIdle: a running activity tells its progress far more often.
 	activityIdle = 5 * time.Minute
-	pooledPoll   = 250 * time.Millisecond
 	// foreignFrom and foreignTo bound the pause before a row that another process has changed is read again.
 	foreignFrom = 50 * time.Millisecond
 	foreignTo   = 5 * time.Second
@@ -79,12 +78,10 @@ func (m *Mesh) followShared(s *postgres.Store) {
 	f.recoverWork = func(ctx context.Context) error { return m.work.Recover(AsSystem(ctx), activityIdle) }
 	m.shared = f
 	f.stop = append(f.stop, f.relay.Invalidations("mesh", m.invalidated))
-	source := feed.Source{Origin: s.Origin(), Connect: f.connect, Notify: s.Notify, Unsure: s.Unsure, Read: s.ReadMany, Listen: f.listen}
 	if s.Pooled() {
-		source.Listen, source.Poll = nil, pooledPoll
 		m.log.Warn("a transaction pooler is between this process and PostgreSQL: nothing can be listened to through it, so changes of other processes are looked for four times a second; give a direct connection to have them at once")
 	}
-	f.feed = feed.Open(source, f.relay, m.log)
+	f.feed = feed.Open(feed.SourceOf(s), f.relay, m.log)
 	f.stop = append(f.stop, s.Subscribe(func(c store.Change) {
 		f.relay.Publish(c)
 		f.feed.Committed()
@@ -159,38 +156,6 @@ func (f *shared) lookAtQueue() {
 
 // queueUsed is the used part of the notification queue as it was seen last; NaN where it is not known.
 func (f *shared) queueUsed() float64 { return math.Float64frombits(f.queue.Load()) }
-
-// connection is a reader of the change rows as the feed uses it.
-type connection struct{ *postgres.Changes }
-
-func (f *shared) connect(ctx context.Context) (feed.Connection, error) {
-	c, err := f.store.Changes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return connection{c}, nil
-}
-
-func (c connection) Verify(ctx context.Context, last []store.ChangeRow) (feed.Server, error) {
-	v, err := c.Changes.Verify(ctx, last)
-	return feed.Server(v), err
-}
-
-// listener hears wake-ups as the feed uses it.
-type listener struct{ *postgres.Listener }
-
-func (f *shared) listen(ctx context.Context) (feed.Listener, error) {
-	l, err := f.store.Listen(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return listener{l}, nil
-}
-
-func (l listener) Wait(ctx context.Context) (feed.Notification, error) {
-	payload, own, err := l.Listener.Wait(ctx)
-	return feed.Notification{Payload: payload, Own: own}, err
-}
 
 // announced are the records of credentials, whose end every process is told of.
 type announced struct {

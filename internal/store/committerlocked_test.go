@@ -70,7 +70,7 @@ func TestARowThatSomethingElseHoldsWaitsAloneAndItsPathKeepsItsOrder(t *testing.
 		if len(held) != 0 || len(next) != 0 || c.Stats().Locked+c.Stats().Waiting == 0 {
 			t.Errorf("%+v", c.Stats())
 		}
-		time.Sleep(5 * time.Second)
+		<-time.After(5 * time.Second)
 		l.hold("")
 		if err := <-held; err != nil {
 			t.Error(err)

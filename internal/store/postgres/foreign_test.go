@@ -127,7 +127,7 @@ func TestWhatAnotherProgramWritesHasVersionsHistoryTombstonesAndPayloads(t *test
 	var ops []string
 	for range want {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		payload, _, err := l.Wait(ctx)
+		heard, err := l.Wait(ctx)
 		cancel()
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestWhatAnotherProgramWritesHasVersionsHistoryTombstonesAndPayloads(t *test
 			Path, Op string
 			Version  int64
 		}
-		if err := json.Unmarshal([]byte(payload), &said); err != nil {
+		if err := json.Unmarshal([]byte(heard.Payload), &said); err != nil {
 			t.Fatal(err)
 		}
 		ops = append(ops, fmt.Sprint(said.Op, " ", said.Path, " ", said.Version))
@@ -214,9 +214,9 @@ func TestManyRowsOfAnotherProgramAreOnePayload(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want := range 2 {
-		payload, echo, err := l.Wait(t.Context())
-		if err != nil || payload != "" || echo != (want == 1) {
-			t.Fatalf("%q %v %v", payload, echo, err)
+		heard, err := l.Wait(t.Context())
+		if err != nil || heard.Payload != "" || heard.Own != (want == 1) {
+			t.Fatalf("%+v %v", heard, err)
 		}
 	}
 }
