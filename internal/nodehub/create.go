@@ -60,6 +60,12 @@ func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, err
 	if err != nil {
 		return nil, err
 	}
+	last, known := s.lastVersion(ctx, n.Path)
+	if s.shared && (last > 0 || on.under(n.Path).Path != n.Path.Parent()) { // something may have been deleted here
+		if err := s.settleAt(ctx, n.Path); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.prepare(ctx, &n, false); err != nil {
 		return nil, err
 	}
@@ -72,9 +78,11 @@ func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, err
 		return nil, err
 	}
 	for attempt := 0; ; attempt++ {
-		last, err := s.lastVersion(ctx, n.Path)
-		if err != nil {
-			return nil, err
+		if attempt > 0 {
+			last, known = s.lastVersion(ctx, n.Path)
+		}
+		if known != nil {
+			return nil, known
 		}
 		n.Version = last + 1 // above the tombstone: no two lives share a number
 		got, err := s.commit(ctx, store.Write{Op: store.OpCreate, Node: n, Origin: originOps, Ground: on.under(n.Path)})
@@ -221,7 +229,7 @@ func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*Create
 	var at []int
 	var leaves []func()
 	defer func() { each(leaves) }()
-	on, err := s.ground(ctx, pathsOf(r.Nodes)...)
+	on, err := s.grounds(ctx, pathsOf(r.Nodes))
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package nodehub
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -15,48 +16,9 @@ import (
 // (deleteRoot). docs/decisions/deletions-of-other-silos.md.
 type ground map[node.Path]store.Ground // by the path of the parent
 
-// ground looks at what new nodes at paths will stand on. It is nil where no other process writes the store.
-func (s *Service) ground(ctx context.Context, paths ...node.Path) (ground, error) {
-	if !s.shared {
-		return nil, nil
-	}
-	if len(paths) == 1 {
-		return s.groundOfOne(ctx, paths[0])
-	}
-	g := ground{}
-	above := map[node.Path]node.Node{}
-	for _, path := range paths {
-		for p := range path.Ancestors() {
-			above[p] = node.Node{}
-		}
-	}
-	asked := make([]node.Path, 0, len(above))
-	for p := range above {
-		asked = append(asked, p)
-	}
-	slices.SortFunc(asked, node.Path.Compare)
-	for slice := range slices.Chunk(asked, deleteSlice) {
-		rows, err := s.store.ReadMany(ctx, slice)
-		if err != nil {
-			return nil, err
-		}
-		for _, n := range rows {
-			above[n.Path] = n
-		}
-	}
-	for _, path := range paths {
-		for p := range path.Ancestors() { // the deepest comes first
-			if n := above[p]; n.Path != "" {
-				g[path.Parent()] = store.GroundOf(n)
-				break
-			}
-		}
-	}
-	return g, nil
-}
-
-func (s *Service) groundOfOne(ctx context.Context, path node.Path) (ground, error) {
-	if path.Depth() < 2 {
+// ground looks at what a new node at path will stand on. It is nil where no other process writes the store.
+func (s *Service) ground(ctx context.Context, path node.Path) (ground, error) {
+	if !s.shared || path.Depth() < 2 {
 		return nil, nil
 	}
 	n, err := s.store.Prefix(ctx, path.Parent())
@@ -67,6 +29,41 @@ func (s *Service) groundOfOne(ctx context.Context, path node.Path) (ground, erro
 		return nil, err
 	}
 	return ground{path.Parent(): store.GroundOf(n)}, nil
+}
+
+// grounds is ground for many, and settles what was deleted there.
+func (s *Service) grounds(ctx context.Context, paths []node.Path) (ground, error) {
+	if !s.shared {
+		return nil, nil
+	}
+	if err := s.settleAt(ctx, paths...); err != nil {
+		return nil, err
+	}
+	above := map[node.Path]node.Node{}
+	for _, path := range paths {
+		for p := range path.Ancestors() {
+			above[p] = node.Node{}
+		}
+	}
+	for slice := range slices.Chunk(slices.SortedFunc(maps.Keys(above), node.Path.Compare), deleteSlice) {
+		rows, err := s.store.ReadMany(ctx, slice)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range rows {
+			above[n.Path] = n
+		}
+	}
+	g := ground{}
+	for _, path := range paths {
+		for p := range path.Ancestors() { // the deepest comes first
+			if n := above[p]; n.Path != "" {
+				g[path.Parent()] = store.GroundOf(n)
+				break
+			}
+		}
+	}
+	return g, nil
 }
 
 // under is the ground of a new node; the zero value where it has none.

@@ -153,3 +153,64 @@ func TestADeletionWithoutRecursionIsRefusedForAChildThatAnotherProcessHasJustCre
 		a.wantAbsent(t, "acme/x", !shared)
 	}
 }
+
+// data §1.4: what is granted at a path is granted to the node that is there
+func TestNobodyMakesANodeWhereAnotherProcessHasDeletedOneBeforeItsAssignmentsAreGone(t *testing.T) {
+	again := node.Node{Path: "acme/x", Content: node.RawContent(`{}`)}
+	below := node.Node{Path: "acme/x/late", Content: node.RawContent(`{}`)}
+	first := func(out []nodehub.Outcome, err error) error {
+		if err == nil {
+			err = out[0].Err
+		}
+		return err
+	}
+	for name, create := range map[string]func(b *rig) error{
+		"the node":     func(b *rig) error { _, err := b.c.Create(b.root, again); return err },
+		"one below it": func(b *rig) error { _, err := b.c.Create(b.root, below); return err },
+		"many":         func(b *rig) error { return first(b.c.CreateMany(b.root, []node.Node{again})) },
+		"an import":    func(b *rig) error { return first(b.c.Import(b.root, []node.Node{again})) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, shared := range []bool{true, false} { // without: the control
+				a, b := two(t, shared)
+				if err := a.c.Grant(a.root, "acme/x", "bob", "Editor"); err != nil {
+					t.Fatal(err)
+				}
+				a.store.failing(func(batch []store.Write) error { // as if the process ended there
+					if isAssignment(batch[0].Node.Path) {
+						return errBroken
+					}
+					return nil
+				})
+				_, err := a.delete("acme/x")
+				wantErr[*nodehub.PartialDeleteError](t, err)
+				a.wantAbsent(t, "acme/x", true)
+				if err := create(b); err != nil {
+					t.Fatal(err)
+				}
+				if left := b.left("acme/x"); len(left) > 0 == shared || len(b.journal()) > 0 == shared {
+					t.Errorf("shared %v: left %v", shared, left)
+				}
+			}
+		})
+	}
+	t.Run("bob may no more what he might there", func(t *testing.T) {
+		for _, shared := range []bool{true, false} { // without: the control
+			a, b := two(t, shared)
+			if err := a.c.Grant(a.root, "acme/x", "bob", "Editor"); err != nil {
+				t.Fatal(err)
+			}
+			a.store.failing(func(batch []store.Write) error {
+				if isAssignment(batch[0].Node.Path) {
+					return errBroken
+				}
+				return nil
+			})
+			_, err := a.delete("acme/x")
+			wantErr[*nodehub.PartialDeleteError](t, err)
+			if _, err := b.c.Create(as("bob"), again); (err == nil) == shared {
+				t.Errorf("shared %v: bob makes it again: %v", shared, err)
+			}
+		}
+	})
+}

@@ -48,7 +48,7 @@ func (s *Service) importOnce(ctx context.Context, nodes []node.Node, todo []int,
 	if err != nil {
 		return nil, err
 	}
-	on, err := s.ground(ctx, paths...)
+	on, err := s.grounds(ctx, paths)
 	if err != nil {
 		return nil, err
 	}
