@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	deletePasses = 5       // enumerations after which a delete that finds more and more gives up
+	deletePasses = 200     // enumerations after which a delete that finds more and more, made by other processes, gives up
 	deleteMost   = 200_000 // nodes of one delete
 	deleteSlice  = 500
 )
