@@ -1,6 +1,8 @@
 package hubmesh
 
 import (
+	"math"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hubmesh/hubmesh/internal/cluster/transport"
@@ -69,10 +71,16 @@ var feedFamilies = []family{
 	{"feed_reconnects_total", "Connections to the database that were made anew.", nil},
 	{"feed_gaps_total", "Listening connections that were lost.", nil},
 	{"feed_rows_total", "Change rows that were read.", nil},
+	{"feed_notification_queue_ratio", "Used part of the database server's notification queue, 0 to 1, looked at every 10 s; none while it does not answer.", nil},
 }
 
 func (m *Mesh) feedMetrics() prometheus.Collector {
-	return newFamilies(feedFamilies, func(f *families) { f.feed(m.shared.feed.Stats()) })
+	return newFamilies(feedFamilies, func(f *families) {
+		f.feed(m.shared.feed.Stats())
+		if used := m.shared.queueUsed(); !math.IsNaN(used) {
+			f.gauge("feed_notification_queue_ratio", used)
+		}
+	})
 }
 
 func (f *families) feed(s feed.Stats) {

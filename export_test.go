@@ -1,10 +1,23 @@
 package hubmesh
 
+import (
+	"context"
+	"time"
+)
+
 // Deafen ends what takes the changes of other processes to this one's caches.
 func (m *Mesh) Deafen() { m.shared.stop[0]() }
 
 // Synced returns once everything that was committed before the call has been told here.
 func (m *Mesh) Synced() error { return m.shared.feed.Sync(m.shared.ctx) }
+
+// LookAtQueue looks at the notification queue as every ten seconds.
+func (m *Mesh) LookAtQueue() { m.shared.lookAtQueue() }
+
+// EndWork ends activities that have not moved for a time, as a start does.
+func (m *Mesh) EndWork(ctx context.Context, idle time.Duration) error {
+	return m.work.Recover(AsSystem(ctx), idle)
+}
 
 // NodeHubs counts the hubs of a node that a process runs.
 func NodeHubs(m *Mesh, path string) int {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/auth"
@@ -22,7 +24,6 @@ const (
 	queueWarn  = 0.25             // of it: then the one that keeps it is named
 	// activityIdle: a running activity tells its progress far more often.
 	activityIdle = 5 * time.Minute
-	pooledPoll   = 250 * time.Millisecond
 	// foreignFrom and foreignTo bound the pause before a row that another process has changed is read again.
 	foreignFrom = 50 * time.Millisecond
 	foreignTo   = 5 * time.Second
@@ -34,6 +35,8 @@ type shared struct {
 	relay *feed.Relay
 	feed  *feed.Feed
 	log   *slog.Logger
+
+	queue atomic.Uint64 // bits of the used part of the notification queue; NaN: not known
 
 	recoverWork func(context.Context) error // ends activities whose process is gone
 
@@ -64,16 +67,15 @@ func (m *Mesh) follow() {
 // followShared connects the mesh to what this and other processes commit.
 func (m *Mesh) followShared(s *postgres.Store) {
 	f := &shared{store: s, log: m.log, relay: feed.NewRelay(s.ReadMany, m.log)}
+	f.queue.Store(math.Float64bits(math.NaN()))
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	f.recoverWork = func(ctx context.Context) error { return m.work.Recover(AsSystem(ctx), activityIdle) }
 	m.shared = f
 	f.stop = append(f.stop, f.relay.Invalidations("mesh", m.invalidated))
-	source := feed.Source{Origin: s.Origin(), Connect: f.connect, Notify: s.Notify, Unsure: s.Unsure, Read: s.ReadMany, Listen: f.listen}
 	if s.Pooled() {
-		source.Listen, source.Poll = nil, pooledPoll
 		m.log.Warn("a transaction pooler is between this process and PostgreSQL: nothing can be listened to through it, so changes of other processes are looked for four times a second; give a direct connection to have them at once")
 	}
-	f.feed = feed.Open(source, f.relay, m.log)
+	f.feed = feed.Open(feed.SourceOf(s), f.relay, m.log)
 	f.stop = append(f.stop, s.Subscribe(func(c store.Change) {
 		f.relay.Publish(c)
 		f.feed.Committed()
@@ -110,6 +112,7 @@ func (f *shared) keep() {
 	defer prune.Stop()
 	defer queue.Stop()
 	defer abandoned.Stop()
+	f.lookAtQueue()
 	for {
 		select {
 		case <-f.ctx.Done():
@@ -132,8 +135,11 @@ func (f *shared) keep() {
 
 func (f *shared) lookAtQueue() {
 	used, oldest, err := f.store.Queue(f.ctx)
-	if err != nil || used < queueWarn {
-		return // what keeps the server from answering is told elsewhere
+	if err != nil {
+		used = math.NaN() // what keeps the server from answering is told elsewhere
+	}
+	if f.queue.Store(math.Float64bits(used)); err != nil || used < queueWarn {
+		return
 	}
 	args := []any{"used", used}
 	for _, b := range oldest[:min(1, len(oldest))] {
@@ -142,37 +148,8 @@ func (f *shared) lookAtQueue() {
 	f.log.Warn("the notification queue of the database fills up: a listener with an open transaction keeps it; end that connection with pg_terminate_backend", args...)
 }
 
-// connection is a reader of the change rows as the feed uses it.
-type connection struct{ *postgres.Changes }
-
-func (f *shared) connect(ctx context.Context) (feed.Connection, error) {
-	c, err := f.store.Changes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return connection{c}, nil
-}
-
-func (c connection) Verify(ctx context.Context, last []store.ChangeRow) (feed.Server, error) {
-	v, err := c.Changes.Verify(ctx, last)
-	return feed.Server(v), err
-}
-
-// listener hears wake-ups as the feed uses it.
-type listener struct{ *postgres.Listener }
-
-func (f *shared) listen(ctx context.Context) (feed.Listener, error) {
-	l, err := f.store.Listen(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return listener{l}, nil
-}
-
-func (l listener) Wait(ctx context.Context) (feed.Notification, error) {
-	payload, own, err := l.Listener.Wait(ctx)
-	return feed.Notification{Payload: payload, Own: own}, err
-}
+// queueUsed is the used part of the notification queue as it was seen last; NaN where it is not known.
+func (f *shared) queueUsed() float64 { return math.Float64frombits(f.queue.Load()) }
 
 // announced are the records of credentials, whose end every process is told of.
 type announced struct {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/hubmesh/hubmesh"
 	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -403,4 +405,52 @@ func listenAndServe(t *testing.T, m *hubmesh.Mesh) string {
 		}
 	})
 	return "http://" + l.Addr().String()
+}
+
+// issue 4: queue usage as a metric
+func TestTheNotificationQueueOfTheDatabaseIsAMetric(t *testing.T) {
+	_, url := database(t)
+	m, _ := share(t, url)
+	server := listenAndServe(t, m)
+	defer http.DefaultClient.CloseIdleConnections()
+	ratio := func() (used float64, err error) {
+		resp, err := http.Get(server + "/metrics")
+		if err != nil {
+			return 0, err
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return 0, err
+		}
+		_, line, found := strings.Cut(string(text), "\nhubmesh_feed_notification_queue_ratio ")
+		if !found {
+			return 0, errors.New("no such metric")
+		}
+		_, err = fmt.Sscan(line, &used)
+		return used, err
+	}
+	eventually(t, "the metric", func() error { _, err := ratio(); return err })
+	l, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close(context.Background())
+	for _, text := range []string{"listen other", "begin", "select 1"} { // a listener that takes nothing
+		if _, err := l.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	notifier, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer notifier.Close(context.Background())
+	if _, err := notifier.Exec(t.Context(), "select pg_notify('other', i || repeat('x', 7000)) from generate_series(1, 1500) i"); err != nil {
+		t.Fatal(err)
+	}
+	m.LookAtQueue()
+	if used, err := ratio(); err != nil || used <= 0 || used >= 1 {
+		t.Errorf("with a listener that takes nothing it is %v: %v", used, err)
+	}
 }

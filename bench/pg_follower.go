@@ -18,20 +18,6 @@ type follower struct {
 	feed  *feed.Feed
 }
 
-type pgConnection struct{ *postgres.Changes }
-
-func (c pgConnection) Verify(ctx context.Context, last []store.ChangeRow) (feed.Server, error) {
-	v, err := c.Changes.Verify(ctx, last)
-	return feed.Server(v), err
-}
-
-type pgListener struct{ *postgres.Listener }
-
-func (l pgListener) Wait(ctx context.Context) (feed.Notification, error) {
-	payload, own, err := l.Listener.Wait(ctx)
-	return feed.Notification{Payload: payload, Own: own}, err
-}
-
 // newFollower opens one and waits until it listens.
 func newFollower(url string, told func(feed.Invalidation)) (*follower, error) {
 	s, err := postgres.Open(context.Background(), postgres.Options{URL: url})
@@ -41,15 +27,7 @@ func newFollower(url string, told func(feed.Invalidation)) (*follower, error) {
 	log := slog.New(slog.DiscardHandler)
 	f := &follower{store: s, relay: feed.NewRelay(s.ReadMany, log)}
 	f.relay.Invalidations("bench", told)
-	f.feed = feed.Open(feed.Source{Origin: s.Origin(), Notify: s.Notify, Unsure: s.Unsure, Read: s.ReadMany,
-		Connect: func(ctx context.Context) (feed.Connection, error) {
-			c, err := s.Changes(ctx)
-			return pgConnection{c}, err
-		},
-		Listen: func(ctx context.Context) (feed.Listener, error) {
-			l, err := s.Listen(ctx)
-			return pgListener{l}, err
-		}}, f.relay, log)
+	f.feed = feed.Open(feed.SourceOf(s), f.relay, log)
 	s.Subscribe(func(c store.Change) {
 		f.relay.Publish(c)
 		f.feed.Committed()

@@ -23,9 +23,9 @@ import (
 const testingEnv = "HUBMESH_TESTING"
 
 type serveCmd struct {
-	Data           folder `help:"Data folder: the database and the content files." default:"./hubmesh-data"`
-	Postgres       string `help:"URL of a PostgreSQL database that holds the nodes instead of the data folder, for any number of servers: postgres://user:password@host/database. The content files stay in the data folder, which the servers then share." placeholder:"URL" env:"HUBMESH_POSTGRES"`
-	Listen         string `help:"Address to listen on." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	Data           folder  `help:"Data folder: the database and the content files." default:"./hubmesh-data"`
+	Postgres       *string `help:"URL of a PostgreSQL database that holds the nodes instead of the data folder, for any number of servers: postgres://user:password@host/database. The content files stay in the data folder, which the servers then share." placeholder:"URL" env:"HUBMESH_POSTGRES"`
+	Listen         string  `help:"Address to listen on." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 	cluster        `embed:""`
 	AdminTokenFile folder   `help:"File for the Admin token, written at the first start with mode 0600. Default: admin-token in the data folder." placeholder:"FILE"`
 	Import         []folder `help:"Import a folder of node files at this start; may repeat." placeholder:"DIR" sep:"none"`
@@ -63,10 +63,14 @@ func (c *serveCmd) Validate() error {
 			return fmt.Errorf("--import: %w", err)
 		}
 	}
-	if c.Postgres != "" && c.Memory {
+	if c.Postgres != nil && *c.Postgres == "" {
+		// A variable that is not set in a script or a unit file must not lead to another database.
+		return errors.New("--postgres, or HUBMESH_POSTGRES, is empty: give a URL such as postgres://user:password@host/database, or leave the flag out and unset the variable to keep the nodes in the data folder")
+	}
+	if c.Postgres != nil && c.Memory {
 		return errors.New("--postgres and --memory exclude each other")
 	}
-	if err := c.cluster.check(c.Postgres); err != nil {
+	if err := c.cluster.check(c.postgres()); err != nil {
 		return err
 	}
 	if c.Content != "" {
@@ -75,6 +79,14 @@ func (c *serveCmd) Validate() error {
 		}
 	}
 	return nil
+}
+
+// postgres is the URL of the database; "" where the nodes are in the data folder or in memory.
+func (c *serveCmd) postgres() string {
+	if c.Postgres == nil {
+		return ""
+	}
+	return *c.Postgres
 }
 
 // Run serves until the process is told to stop.
@@ -98,7 +110,7 @@ func (c *serveCmd) Run(ctx context.Context, s std) error {
 	if err != nil {
 		return listenError(c.Listen, err)
 	}
-	o := hubmesh.Options{Dir: string(c.Data), Postgres: c.Postgres, Logger: log, NodeBytes: c.NodeBytes, Depth: c.JSONDepth, BodyBytes: c.BodyBytes, History: c.History, StartDelay: delay, Cluster: silo}
+	o := hubmesh.Options{Dir: string(c.Data), Postgres: c.postgres(), Logger: log, NodeBytes: c.NodeBytes, Depth: c.JSONDepth, BodyBytes: c.BodyBytes, History: c.History, StartDelay: delay, Cluster: silo}
 	if c.Memory {
 		o.Dir = ""
 	}

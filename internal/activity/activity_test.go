@@ -33,6 +33,8 @@ type world struct {
 	rows    map[node.Path]node.Node
 	mirrors *mirror.Hub
 	writes  int
+
+	selected func() // called after a query was answered
 }
 
 func newWorld() *world {
@@ -56,7 +58,7 @@ func (w *world) Create(_ context.Context, n node.Node) (node.Node, error) {
 	return n, nil
 }
 
-func (w *world) Patch(ctx context.Context, path node.Path, patch []byte, _ nodehub.Condition) (node.Node, error) {
+func (w *world) Patch(ctx context.Context, path node.Path, patch []byte, cond nodehub.Condition) (node.Node, error) {
 	if err := ctx.Err(); err != nil {
 		return node.Node{}, err
 	}
@@ -65,6 +67,9 @@ func (w *world) Patch(ctx context.Context, path node.Path, patch []byte, _ nodeh
 	w.mu.Lock()
 	before := w.rows[path]
 	w.mu.Unlock()
+	if cond.Version != 0 && cond.Version != before.Version {
+		return node.Node{}, &store.ConflictError{Path: path, Expected: cond.Version, Actual: before.Version}
+	}
 	after, err := node.ApplyPatch(before, patch, node.DefaultLimits)
 	if err == nil {
 		err = Validate(ctx, &before, after)
@@ -88,11 +93,14 @@ func (w *world) Get(_ context.Context, path node.Path) (node.Node, error) {
 
 func (w *world) Select(_ context.Context, q query.Query) (out []node.Node, err error) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	for _, n := range w.rows {
 		if q.Match(n) {
 			out = append(out, n)
 		}
+	}
+	w.mu.Unlock()
+	if w.selected != nil {
+		w.selected()
 	}
 	return out, nil
 }
@@ -309,5 +317,41 @@ func TestTheMessagesOfAnActivityStayWithinItsNode(t *testing.T) {
 		if kept["error"] < 30 || kept["warning"] < 30 || c.Dropped != 1800-(n-2) || !strings.Contains(c.Messages[n-2].Text, "more messages are not listed") || c.Messages[n-1].Text != "the end" {
 			t.Errorf("%v %d, the last %+v", kept, c.Dropped, c.Messages[n-2:])
 		}
+	})
+}
+
+// edge §4: with other processes on the store, only what has not moved for a time counts as left behind
+func TestAnActivityOfAnotherProcessIsLeftAloneWhileItMoves(t *testing.T) {
+	in(t, func(t *testing.T, w *world, r *Runner, ctx context.Context) {
+		system := message.WithIdentity(ctx, message.SystemIdentity())
+		put := func(path node.Path, age time.Duration) {
+			n := node.Node{Path: path, MainNode: "acme", NodeType: node.TypeActivity, State: node.StateActive, ModifiedAt: time.Now().Add(-age),
+				Content: node.RawContent(`{"$type":"Activity","status":"Running"}`)}
+			w.put(n)
+		}
+		is := func(path node.Path, want Status) {
+			t.Helper()
+			if c := w.content(t, path); c.Status != want {
+				t.Errorf("%s is %s, want %s", path, c.Status, want)
+			}
+		}
+		put("acme/_Activity/moves", 59*time.Second)
+		put("acme/_Activity/left", time.Minute)
+		if err := r.Recover(system, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		is("acme/_Activity/moves", Running)
+		is("acme/_Activity/left", Failed)
+		if err := r.Recover(system, 0); err != nil { // the control: as in a process that is alone
+			t.Fatal(err)
+		}
+		is("acme/_Activity/moves", Failed)
+		// One that moves between the look and the write is not ended.
+		put("acme/_Activity/late", time.Hour)
+		w.selected = func() { w.selected = nil; put("acme/_Activity/late", 0) }
+		if err := r.Recover(system, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		is("acme/_Activity/late", Running)
 	})
 }

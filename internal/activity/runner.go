@@ -17,6 +17,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/nodehub"
 	"github.com/hubmesh/hubmesh/internal/query"
+	"github.com/hubmesh/hubmesh/internal/store"
 )
 
 // pace is the least time between two writes of one activity's progress.
@@ -201,7 +202,7 @@ func (r *Runner) runs(path node.Path) bool {
 }
 
 // Recover drives activities that an earlier process left Running to Failed: those that were not changed for
-// a time, which is 0 where no other process can be running them.
+// a time, which is 0 where no other process can be running them. One that moves while it is looked at is left alone.
 func (r *Runner) Recover(ctx context.Context, idle time.Duration) error {
 	q, err := query.Parse("nodeType:" + node.TypeActivity + " scope:subtree content.status:Running")
 	if err != nil {
@@ -220,7 +221,10 @@ func (r *Runner) Recover(ctx context.Context, idle time.Duration) error {
 		now := node.Stamp(time.Now())
 		patch, err := json.Marshal(map[string]any{"content": map[string]any{"status": Failed, "message": "the process ended while it ran", "ended": now}})
 		if err == nil {
-			_, err = r.nodes.Patch(ctx, n.Path, patch, nodehub.Condition{})
+			_, err = r.nodes.Patch(ctx, n.Path, patch, nodehub.Condition{Version: n.Version})
+		}
+		if errors.As(err, new(*store.ConflictError)) || errors.As(err, new(*store.NotFoundError)) {
+			continue // somebody has moved it, or removed it: it is not left behind
 		}
 		errs = append(errs, err)
 	}

@@ -174,7 +174,7 @@ func (c *Consumer) renew(ctx context.Context, lose context.CancelCauseFunc, last
 		case err == nil && ok:
 			last, wait = asked, renewal
 		case err == nil:
-			lose(ErrLeaseLost)
+			lose(store.ErrLeaseLost)
 			return
 		case time.Since(last) >= lastRenewal:
 			lose(fmt.Errorf("%w: %w", errLeaseEnds, err))
@@ -277,7 +277,7 @@ func (c *Consumer) move(ctx context.Context, to store.Position) error {
 		case err == nil:
 			c.note(func(s *ConsumerStats) { s.Position = to })
 			return nil
-		case errors.Is(err, ErrLeaseLost):
+		case errors.Is(err, store.ErrLeaseLost):
 			return err
 		case !pause(ctx, reconnectPause(attempt)):
 			return context.Cause(ctx)

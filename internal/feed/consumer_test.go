@@ -298,7 +298,7 @@ func TestAHandlerIsStoppedWhenItsLeaseIsSomebodyElses(t *testing.T) {
 		s.Give("effects", "somebody")
 		after(10 * time.Second)
 		synctest.Wait()
-		if !errors.Is(cause, feed.ErrLeaseLost) {
+		if !errors.Is(cause, store.ErrLeaseLost) {
 			t.Error(cause)
 		}
 	})

@@ -26,7 +26,7 @@ func (r *reading) call(ctx context.Context, effect readerEffect) readerEvent {
 	case connect:
 		return r.connect(ctx)
 	case verify:
-		s, err := timed(ctx, "verify the changes", func(ctx context.Context) (Server, error) { return r.conn.Verify(ctx, e.last) })
+		s, err := timed(ctx, "verify the changes", func(ctx context.Context) (store.Verification, error) { return r.conn.Verify(ctx, e.last) })
 		return r.outcome(verified{s, time.Now()}, err)
 	case start:
 		p, err := timed(ctx, "start to read changes", r.conn.Start)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/hubmesh/hubmesh/internal/store"
 )
 
 // listening is the listener's shell: its goroutine waits on the connection, and the reader's tells it when the
@@ -126,7 +128,7 @@ func (l *listening) close() {
 }
 
 // heard takes a payload to the relay, where it is the news itself.
-func (f *Feed) heard(n Notification) {
+func (f *Feed) heard(n store.Notification) {
 	if n.Own {
 		return
 	}

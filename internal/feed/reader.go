@@ -45,7 +45,7 @@ type reader struct {
 	floor    uint64         // every row of the transactions below it has been read
 	rest     store.Position // pos, or what is as good and further on; of the last uncut read
 	cause    string         // of the reset that has to be made; "" for none
-	server   Server
+	server   store.Verification
 	known    bool // server is one that has been read
 	last     []store.ChangeRow
 	lastRead time.Time
@@ -80,7 +80,7 @@ type (
 		at   time.Time
 	}
 	verified struct {
-		server Server
+		server store.Verification
 		at     time.Time
 	}
 	failed  struct{ at time.Time } // the connection is not usable
@@ -155,7 +155,7 @@ func (r *reader) verify(last []store.ChangeRow) []readerEffect {
 }
 
 // judge compares the server with the one that was read before.
-func (r *reader) judge(s Server, at time.Time) []readerEffect {
+func (r *reader) judge(s store.Verification, at time.Time) []readerEffect {
 	if s.Standby {
 		return append([]readerEffect{standby{}}, r.fail()...)
 	}

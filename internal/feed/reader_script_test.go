@@ -155,7 +155,7 @@ func TestAStandbyIsNotReadFrom(t *testing.T) {
 	t.Parallel()
 	r := newReader("own")
 	r.step(opened{})
-	if diff := cmp.Diff([]readerEffect{standby{}, connect{}}, r.step(verified{Server{Standby: true}, time.Time{}})); diff != "" {
+	if diff := cmp.Diff([]readerEffect{standby{}, connect{}}, r.step(verified{store.Verification{Standby: true}, time.Time{}})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -251,7 +251,7 @@ func TestWhoWaitsIsToldAfterAReadThatBeganLater(t *testing.T) {
 	r := newReader("own")
 	at := time.Unix(1, 0)
 	r.step(opened{at})
-	r.step(verified{Server{}, at})
+	r.step(verified{store.Verification{}, at})
 	r.step(started{store.ChangePage{}, at})
 	r.step(woken{})
 	r.step(woken{[]uint64{5}}) // while that read runs
@@ -266,7 +266,7 @@ func TestWhoWaitsIsToldAfterAReadThatBeganLater(t *testing.T) {
 	}
 	r.step(failed{at}) // and a fault does not lose who waits
 	r.step(opened{at})
-	r.step(verified{Server{}, at})
+	r.step(verified{store.Verification{}, at})
 	if !told(r.step(arrived{store.ChangePage{}, at})) {
 		t.Error("not told")
 	}

@@ -74,9 +74,9 @@ func (m *model) do(effects []readerEffect) {
 	}
 }
 
-func serverOf(l *txlog.Log, last []store.ChangeRow) Server {
+func serverOf(l *txlog.Log, last []store.ChangeRow) store.Verification {
 	system, timeline, pruned := l.Identity()
-	return Server{SystemID: system, Timeline: timeline, PrunedBefore: pruned, Found: l.Found(last)}
+	return store.Verification{SystemID: system, Timeline: timeline, PrunedBefore: pruned, Found: l.Found(last)}
 }
 
 func (m *model) deliver(rows []store.ChangeRow) {

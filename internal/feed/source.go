@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -34,6 +33,44 @@ type Source struct {
 	Bare bool
 }
 
+// pooledPoll is how often to look behind a transaction pooler, through which nothing can be listened to.
+const pooledPoll = 250 * time.Millisecond
+
+// Shared is a store that several processes share, with its own types of connections.
+type Shared[C Connection, L Listener] interface {
+	Origin() string
+	Pooled() bool
+	Notify(ctx context.Context) error
+	Unsure(path node.Path, version int64) bool
+	ReadMany(ctx context.Context, paths []node.Path) ([]node.Node, error)
+	Changes(ctx context.Context) (C, error)
+	Listen(ctx context.Context) (L, error)
+}
+
+// SourceOf is a store as the feed uses it.
+func SourceOf[C Connection, L Listener](s Shared[C, L]) Source {
+	source := Source{Origin: s.Origin(), Notify: s.Notify, Unsure: s.Unsure, Read: s.ReadMany,
+		Connect: func(ctx context.Context) (Connection, error) {
+			c, err := s.Changes(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		}}
+	if s.Pooled() {
+		source.Poll = pooledPoll
+		return source
+	}
+	source.Listen = func(ctx context.Context) (Listener, error) {
+		l, err := s.Listen(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return l, nil
+	}
+	return source
+}
+
 // Connection reads changes. It is used by one goroutine at a time, and closed after the first error.
 type Connection interface {
 	// Start returns the highest row there is, if there is one, and the snapshot of the same statement.
@@ -42,32 +79,18 @@ type Connection interface {
 	// behind it.
 	Read(ctx context.Context, from store.Position, limit int) (store.ChangePage, error)
 	// Verify says which server this is, and how many of the rows that were read last it still has.
-	Verify(ctx context.Context, last []store.ChangeRow) (Server, error)
+	Verify(ctx context.Context, last []store.ChangeRow) (store.Verification, error)
 	Close()
-}
-
-// Server is what a server says of itself.
-type Server struct {
-	SystemID, Timeline int64
-	PrunedBefore       uint64 // rows of transactions below it may be gone
-	Standby            bool   // its snapshots do not say what is open: nothing can be read from it
-	Found              int    // how many of the rows asked for are there
 }
 
 // Listener hears wake-ups. It has LISTENed when it is returned. One goroutine uses it.
 type Listener interface {
 	// Wait returns the next notification. That its context ends harms nothing: what comes later is told by
 	// the next call.
-	Wait(ctx context.Context) (Notification, error)
+	Wait(ctx context.Context) (store.Notification, error)
 	// Ping sends a notification to this listener itself.
 	Ping(ctx context.Context) error
 	Close()
-}
-
-// Notification is what a listener heard.
-type Notification struct {
-	Payload string
-	Own     bool // the echo of a ping
 }
 
 // Positions keeps where consumers are, in the store that the change rows are in.
@@ -76,9 +99,6 @@ type Positions interface {
 	// while somebody else holds it. A lease of 0 gives it back. The position is the zero one for a consumer
 	// that is new, or when the server's timeline is not that of the last Move: it then starts with a Reset.
 	Take(ctx context.Context, name, holder string, lease time.Duration) (store.Position, bool, error)
-	// Move stores where the consumer is, durably (by a synchronous commit), or fails with ErrLeaseLost.
+	// Move stores where the consumer is, durably (by a synchronous commit), or fails with [store.ErrLeaseLost].
 	Move(ctx context.Context, name, holder string, to store.Position) error
 }
-
-// ErrLeaseLost says that a consumer's lease is somebody else's by now.
-var ErrLeaseLost = errors.New("feed: the consumer's lease is held by another process")

@@ -58,6 +58,7 @@ func TestEachErrorHasItsStatusAndItsCode(t *testing.T) {
 		{"a closed store", store.ErrClosed, 503, "shutting_down", nil},
 		{"a store that is away", &store.UnavailableError{Op: "commit", Hint: "another process holds the file", Err: errors.New("secret/path.db is locked")}, 503, "unavailable", []string{"another process holds the file", "!secret"}},
 		// bad input: a full disk
+		{"a row that something else holds", &store.LockedError{Path: "acme/x", Err: &store.UnavailableError{Op: "commit", Hint: "end that", Transient: true, Err: errors.New("secret")}}, 503, "unavailable", []string{"end that", "!secret"}},
 		{"a full disk", &store.UnavailableError{Op: "commit", Err: &fs.PathError{Op: "write", Path: "/secret", Err: syscall.ENOSPC}}, 507, "storage_full", []string{"!secret", "nothing was written"}},
 		{"a full disk as the store tells it", &store.UnavailableError{Kind: store.UnavailableFull, Err: errors.New("/secret")}, 507, "storage_full", []string{"!secret"}},
 		{"an outcome that is not known is told so even though its reason is a lapse", &store.OutcomeUnknownError{Path: "acme", Err: lapse}, 503, "unavailable", []string{`"outcome":"unknown"`}},

@@ -56,9 +56,15 @@ func later[Req, Resp any](s *Service, k *hub.Kind, t *hub.Type[Req, Resp], w bud
 // create writes one new node (data.md §1.4).
 func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, error) {
 	n := r.Node
-	below := s.ground()
-	if err := below.note(ctx, n.Path); err != nil {
+	on, err := s.ground(ctx, n.Path)
+	if err != nil {
 		return nil, err
+	}
+	last, known := s.lastVersion(ctx, n.Path)
+	if s.shared && (last > 0 || on.under(n.Path).Path != n.Path.Parent()) { // something may have been deleted here
+		if err := s.settleAt(ctx, n.Path); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.prepare(ctx, &n, false); err != nil {
 		return nil, err
@@ -72,21 +78,20 @@ func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, err
 		return nil, err
 	}
 	for attempt := 0; ; attempt++ {
-		last, err := s.lastVersion(ctx, n.Path)
-		if err != nil {
-			return nil, err
+		if attempt > 0 {
+			last, known = s.lastVersion(ctx, n.Path)
+		}
+		if known != nil {
+			return nil, known
 		}
 		n.Version = last + 1 // above the tombstone: no two lives share a number
-		got, err := s.commit(ctx, store.Write{Op: store.OpCreate, Node: n, Origin: originOps})
+		got, err := s.commit(ctx, store.Write{Op: store.OpCreate, Node: n, Origin: originOps, Ground: on.under(n.Path)})
 		var conflict *store.ConflictError
 		if errors.As(err, &conflict) && attempt < maxRemerge {
 			continue // another life began and ended meanwhile
 		}
 		if err != nil {
 			return nil, s.twin(ctx, n.Path, err)
-		}
-		if root, gone := below.gone(ctx, got.Path); gone {
-			return nil, s.takeBack(ctx, got, root)
 		}
 		s.grantCreator(ctx, got)
 		return &NodeReply{Node: got, Created: true}, nil
@@ -224,13 +229,13 @@ func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*Create
 	var at []int
 	var leaves []func()
 	defer func() { each(leaves) }()
-	below := s.ground()
+	on, err := s.grounds(ctx, pathsOf(r.Nodes))
+	if err != nil {
+		return nil, err
+	}
 	for i, n := range r.Nodes {
 		out[i].Path = n.Path
-		err := below.note(ctx, n.Path)
-		if err == nil {
-			err = s.prepareMany(ctx, &n, seen)
-		}
+		err := s.prepareMany(ctx, &n, seen)
 		if err == nil {
 			n.Version, err = s.lastVersion(ctx, n.Path)
 			n.Version++
@@ -246,7 +251,7 @@ func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*Create
 			continue
 		}
 		seen[n.Path] = true
-		writes, at = append(writes, store.Write{Op: store.OpCreate, Node: n, Origin: originOps}), append(at, i)
+		writes, at = append(writes, store.Write{Op: store.OpCreate, Node: n, Origin: originOps, Ground: on.under(n.Path)}), append(at, i)
 	}
 	results, err := s.committer.SubmitBulk(ctx, writes)
 	if err != nil {
@@ -254,11 +259,16 @@ func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*Create
 	}
 	for j, res := range results {
 		out[at[j]].Err, out[at[j]].Version = s.twin(ctx, out[at[j]].Path, res.Err), res.Node.Version
-		if root, gone := below.gone(ctx, out[at[j]].Path); gone && res.Err == nil {
-			out[at[j]].Err = s.takeBack(ctx, res.Node, root)
-		}
 	}
 	return &CreateManyReply{Outcomes: out}, nil
+}
+
+func pathsOf(nodes []node.Node) []node.Path {
+	paths := make([]node.Path, len(nodes))
+	for i, n := range nodes {
+		paths[i] = n.Path
+	}
+	return paths
 }
 
 // prepareMany is prepare for one of many: no assignments, no partitions, no path twice.

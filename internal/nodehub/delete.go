@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	deletePasses = 5       // enumerations after which a delete that finds more and more gives up
+	deletePasses = 200     // enumerations after which a delete that finds more and more, made by other processes, gives up
 	deleteMost   = 200_000 // nodes of one delete
 	deleteSlice  = 500
 )
@@ -126,6 +126,11 @@ func (s *Service) deletePartition(ctx context.Context, r *DeleteRequest, root no
 		return nil, beingDeleted(r.Path, r.Path)
 	}
 	defer done()
+	defer func() {
+		if err != nil {
+			s.unmark(ctx, name)
+		}
+	}()
 	err = s.store.MarkPartition(ctx, name, true)
 	var missing *store.PartitionError
 	if errors.As(err, &missing) && !there {
@@ -134,11 +139,6 @@ func (s *Service) deletePartition(ctx context.Context, r *DeleteRequest, root no
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			s.unmark(ctx, name)
-		}
-	}()
 	if reply, err = s.deleteTree(ctx, r, root, there); err != nil {
 		return nil, err
 	}
@@ -184,12 +184,6 @@ func (s *Service) deleteTree(ctx context.Context, r *DeleteRequest, root node.No
 	if deleted += n; err == nil && left != nil {
 		err = &PartialDeleteError{Path: r.Path, Failed: d.Assignments[0].Path, Err: left}
 	}
-	if err == nil && there && r.Recursive && r.Path.Depth() > 1 { // a partition takes no writes while it is deleted
-		n, left = s.stragglers(ctx, r.Path)
-		if deleted += n; left != nil {
-			err = &PartialDeleteError{Path: r.Path, Failed: r.Path, Err: left}
-		}
-	}
 	var partial *PartialDeleteError
 	if errors.As(err, &partial) {
 		partial.Deleted = deleted
@@ -203,9 +197,28 @@ func (s *Service) deleteTree(ctx context.Context, r *DeleteRequest, root node.No
 // deleteNodes deletes the nodes of a plan and those that are found meanwhile, and then the root. It returns
 // how many went and the root's last version.
 func (s *Service) deleteNodes(ctx context.Context, r *DeleteRequest, root node.Node, there bool, d *deletion, plan deletePlan) (deleted int, version int64, err error) {
-	for pass := 0; len(plan.nodes) > 0; pass++ {
+	for pass := 0; ; pass++ {
+		below := r.Path
+		if len(plan.nodes) > 0 {
+			below = plan.nodes[0]
+		} else if !there {
+			return deleted, root.Version, nil
+		} else {
+			version, err = s.deleteRoot(ctx, r, root, plan.assignments)
+			var left *store.NotEmptyError // another process has created it meanwhile
+			switch {
+			case err == nil:
+				return deleted + 1, version, nil
+			case errors.As(err, &left):
+				below = left.Below
+			case deleted > 0:
+				return deleted, 0, &PartialDeleteError{Path: r.Path, Failed: r.Path, Err: err}
+			default:
+				return deleted, 0, err
+			}
+		}
 		if pass == deletePasses {
-			return deleted, 0, &PartialDeleteError{Path: r.Path, Failed: plan.nodes[0], Err: errors.New("nodes keep appearing below it")}
+			return deleted, 0, &PartialDeleteError{Path: r.Path, Failed: below, Err: errors.New("nodes keep appearing below it")}
 		}
 		n, err := s.deleteAll(ctx, r.Path, plan.nodes, nil)
 		deleted += n
@@ -222,17 +235,6 @@ func (s *Service) deleteNodes(ctx context.Context, r *DeleteRequest, root node.N
 			return deleted, 0, err
 		}
 	}
-	if !there {
-		return deleted, root.Version, nil
-	}
-	version, err = s.deleteRoot(ctx, r, root)
-	if err != nil && deleted > 0 {
-		err = &PartialDeleteError{Path: r.Path, Failed: r.Path, Err: err}
-	}
-	if err != nil {
-		return deleted, 0, err
-	}
-	return deleted + 1, version, nil
 }
 
 // deletePlan is what goes with a root: nodes before it, deepest first, and the assignments after it.
@@ -333,10 +335,12 @@ func (s *Service) deleteAll(ctx context.Context, root node.Path, paths []node.Pa
 	return deleted, nil
 }
 
-// deleteRoot removes the node itself.
-func (s *Service) deleteRoot(ctx context.Context, r *DeleteRequest, root node.Node) (int64, error) {
+// deleteRoot removes the node itself, while nothing but its assignments is below it. Within a process the
+// guard sees to that.
+func (s *Service) deleteRoot(ctx context.Context, r *DeleteRequest, root node.Node, assignments []node.Path) (int64, error) {
 	for attempt := 0; ; attempt++ {
 		w := s.tombstone(ctx, root)
+		w.Empty, w.Spare = s.shared, assignments
 		_, err := s.commit(ctx, w)
 		var conflict *store.ConflictError
 		if err == nil {

@@ -218,6 +218,37 @@ func (s *Service) settleEarlier(ctx context.Context) error {
 	return nil
 }
 
+// settleAt settles the deletions of other processes above new nodes that have come past their root: nobody makes a
+// node there before, as within a process (settleLater), and whoever is asked for permission is asked without what
+// was granted to what is gone. Of two that settle one does each of its steps.
+func (s *Service) settleAt(ctx context.Context, paths ...node.Path) error {
+	all, err := s.store.Blobs().List(ctx, deletionBucket)
+	if err != nil {
+		return err
+	}
+	for key, text := range all {
+		d := &deletion{keys: map[string]bool{key: true}}
+		if err := json.Unmarshal(text, d); err != nil {
+			return fmt.Errorf("the journal of deletions, at '%s': %w", key, err)
+		}
+		i := slices.IndexFunc(paths, d.Root.Contains)
+		if i < 0 {
+			continue
+		}
+		if _, err := s.store.Read(ctx, d.Root); !errors.As(err, new(*store.NotFoundError)) {
+			if err != nil {
+				return err
+			}
+			continue // what is created stands on it
+		}
+		if _, err := s.settle(message.WithIdentity(ctx, message.SystemIdentity()), d); err != nil {
+			s.log.Warn("the assignments of a deletion could not be removed", "address", string(d.Root), "error", err)
+			return beingDeleted(paths[i], d.Root)
+		}
+	}
+	return nil
+}
+
 // Recover settles what was being deleted when an earlier process ended: the assignments of what is gone go,
 // too; a partition that is empty goes, another one can be written again.
 func (s *Service) Recover(ctx context.Context) error {

@@ -48,6 +48,10 @@ func (s *Service) importOnce(ctx context.Context, nodes []node.Node, todo []int,
 	if err != nil {
 		return nil, err
 	}
+	on, err := s.grounds(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
 	have := make(map[node.Path]node.Node, len(rows))
 	for _, n := range rows {
 		have[n.Path] = n
@@ -63,6 +67,7 @@ func (s *Service) importOnce(ctx context.Context, nodes []node.Node, todo []int,
 		if err == nil {
 			releases = append(releases, leave)
 			w, same, err = s.importWrite(ctx, nodes[i], have, tombs)
+			w.Ground = on.under(nodes[i].Path)
 		}
 		if err == nil && !same {
 			var release func()

@@ -51,14 +51,14 @@ func notYours(ctx context.Context, path node.Path) error {
 	return &access.DeniedError{Subject: SubjectOf(ctx), Path: path, Need: access.Create}
 }
 
-// twin answers a create that a path of another letter case stands in the way of: one that the caller may
+// twin is the answer to a create that the store refused, for one that a path of another letter case stands in the way of: one that the caller may
 // not read is not named, and the refusal is that of a path which is not his.
 func (s *Service) twin(ctx context.Context, path node.Path, err error) error {
 	var exists *store.ExistsError
 	if errors.As(err, &exists) && exists.Other != "" && exists.Other != path && s.MayRead(ctx, exists.Other) != access.Granted {
 		return notYours(ctx, path)
 	}
-	return err
+	return groundless(err)
 }
 
 // permitDelete checks that the caller may delete the node at path. Whoever may not is told so where he may

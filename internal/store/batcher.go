@@ -1,6 +1,10 @@
 package store
 
-import "github.com/hubmesh/hubmesh/internal/node"
+import (
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/node"
+)
 
 // CommitterOptions bounds the committer; the zero value is the standard.
 type CommitterOptions struct {
@@ -14,6 +18,8 @@ type CommitterOptions struct {
 	BatchRows, BulkRows, BulkBeside int
 	// BatchBytes bounds a batch of more than one row: 0 is 8 MiB.
 	BatchBytes int
+	// Locked is how long a row is tried that something else holds: 0 is 10 s.
+	Locked time.Duration
 }
 
 func (o CommitterOptions) withDefaults() CommitterOptions {
@@ -28,6 +34,9 @@ func (o CommitterOptions) withDefaults() CommitterOptions {
 			*d.value = d.standard
 		}
 	}
+	if o.Locked <= 0 {
+		o.Locked = 10 * time.Second
+	}
 	return o
 }
 
@@ -38,6 +47,7 @@ type entry struct {
 	bytes  int
 	next   *entry // the following write of the same path
 	settle func(Result)
+	until  time.Time // how long it is tried, once something else was found to hold its row
 }
 
 // batcher forms batches from queued writes. It is a state machine without goroutine, clock or lock.

@@ -55,6 +55,7 @@ func Normalize(w Write) (Write, error) {
 	if w.Node.MainNode == "" {
 		w.Node.MainNode = w.Node.Path.Main()
 	}
+	w.Ground.Born = node.Stamp(w.Ground.Born)
 	w.Node.CreatedAt, w.Node.ModifiedAt = node.Stamp(w.Node.CreatedAt), node.Stamp(w.Node.ModifiedAt)
 	return w, checkRow(w)
 }

@@ -25,6 +25,8 @@ type Committer struct {
 	mu      sync.Mutex // guards what follows
 	work    sync.Cond
 	batcher *batcher
+	locked  []*entry // rows that something else holds; see committerlocked.go
+	trying  bool     // somebody tries them
 	closed  bool
 	stats   CommitterStats
 }
@@ -36,6 +38,7 @@ type CommitterStats struct {
 	Refused int64 // rows that were refused with ErrOverloaded
 	Failed  int64 // batches that failed as a whole
 	Waiting int   // rows that are queued
+	Locked  int   // rows that wait for something else to release them
 }
 
 // NewCommitter starts a committer over s. Close it before the store.
@@ -176,7 +179,7 @@ func (c *Committer) Stats() CommitterStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	stats := c.stats
-	stats.Waiting = c.batcher.waiting.rows
+	stats.Waiting, stats.Locked = c.batcher.waiting.rows, len(c.locked)
 	return stats
 }
 
@@ -187,14 +190,7 @@ func (c *Committer) lane() {
 		if batch == nil {
 			return
 		}
-		results := c.commit(batch)
-		c.mu.Lock()
-		c.batcher.done(batch)
-		c.work.Broadcast() // other lanes may have waited for these paths, or for the end
-		c.mu.Unlock()
-		for i, e := range batch {
-			e.settle(results[i])
-		}
+		c.settle(batch, c.commit(batch))
 	}
 }
 
@@ -271,9 +267,12 @@ func isRowOwn(err error) bool {
 		conflict  *ConflictError
 		missing   *NotFoundError
 		partition *PartitionError
+		ground    *GroundError
+		below     *NotEmptyError
 		row       *RowError
+		locked    *LockedError
 	)
-	return errors.As(err, &exists) || errors.As(err, &conflict) || errors.As(err, &missing) || errors.As(err, &partition) || errors.As(err, &row)
+	return errors.As(err, &locked) || errors.As(err, &ground) || errors.As(err, &below) || errors.As(err, &exists) || errors.As(err, &conflict) || errors.As(err, &missing) || errors.As(err, &partition) || errors.As(err, &row)
 }
 
 // sizeOf estimates the bytes that a write holds in the queue.

@@ -68,6 +68,26 @@ func (e *PartitionError) Error() string {
 	return fmt.Sprintf("partition '%s': %s", e.Partition, e.Reason)
 }
 
+// GroundError answers a create whose ground has been deleted ([Write.Ground]).
+type GroundError struct {
+	Path   node.Path
+	Ground node.Path
+}
+
+func (e *GroundError) Error() string {
+	return fmt.Sprintf("'%s' can not be created: '%s' above it has been deleted", e.Path, e.Ground)
+}
+
+// NotEmptyError answers a delete of a node that was to be empty ([Write.Empty]).
+type NotEmptyError struct {
+	Path  node.Path
+	Below node.Path // one that stands below
+}
+
+func (e *NotEmptyError) Error() string {
+	return fmt.Sprintf("'%s' can not be deleted: '%s' stands below it", e.Path, e.Below)
+}
+
 // RowError is a fault that concerns one row alone, such as text that the store cannot keep.
 type RowError struct {
 	Path node.Path
@@ -76,6 +96,17 @@ type RowError struct {
 
 func (e *RowError) Error() string { return fmt.Sprintf("store: '%s': %v", e.Path, e.Err) }
 func (e *RowError) Unwrap() error { return e.Err }
+
+// LockedError answers a write whose row something else holds, such as another program's transaction: nothing was
+// written. A [Committer] tries such rows again, beside the others. Err is the *[UnavailableError] that a caller gets
+// to see when that was in vain.
+type LockedError struct {
+	Path node.Path
+	Err  error
+}
+
+func (e *LockedError) Error() string { return fmt.Sprintf("'%s' is locked: %v", e.Path, e.Err) }
+func (e *LockedError) Unwrap() error { return e.Err }
 
 // UnavailableKind says what ails a store.
 type UnavailableKind uint8

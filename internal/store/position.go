@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -42,3 +43,20 @@ type ChangePage struct {
 	SystemID     int64  // of the server
 	PrunedBefore uint64 // rows of transactions below it may be gone
 }
+
+// Verification is what a server says of itself, and of rows that were read before.
+type Verification struct {
+	SystemID, Timeline int64
+	PrunedBefore       uint64 // rows of transactions below it may be gone
+	Standby            bool   // its snapshots do not say what is open: nothing can be read from it
+	Found              int    // how many of the rows asked for are there
+}
+
+// Notification is what a listener of a shared store heard.
+type Notification struct {
+	Payload string
+	Own     bool // the echo of a ping
+}
+
+// ErrLeaseLost says that a consumer's lease is somebody else's by now.
+var ErrLeaseLost = errors.New("store: the consumer's lease is held by another process")

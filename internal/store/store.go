@@ -91,15 +91,17 @@ type Op uint8
 // The operations of a Write. Their numbers are not stored.
 const (
 	// OpCreate inserts; it fails with *ExistsError when the path has a node, or one that differs in
-	// case only, and with *ConflictError when Node.Version is not above the path's tombstone.
+	// case only, with *ConflictError when Node.Version is not above the path's tombstone, and with
+	// *GroundError when its Ground is gone.
 	OpCreate Op = iota + 1
 	// OpUpdate replaces the row but for its creation stamps; it fails with *ConflictError unless the
 	// stored version is Expected (nothing is stored as 0) and Node.Version is above it.
 	OpUpdate
 	// OpDelete removes the row and leaves a tombstone at Node.Version; Expected < 0 means "whatever is
 	// there". It fails with *NotFoundError when there is no node, so that of several racers one wins,
-	// and with *ConflictError unless the stored version is Expected and Node.Version is above it. Of
-	// Node it uses Path, Version, ModifiedAt and ModifiedBy.
+	// and with *ConflictError unless the stored version is Expected and Node.Version is above it, and
+	// with *NotEmptyError where it is to be Empty and is not. Of Node it uses Path, Version, ModifiedAt
+	// and ModifiedBy.
 	OpDelete
 )
 
@@ -109,12 +111,32 @@ type Write struct {
 	Node     node.Node
 	Expected int64  // for OpUpdate and OpDelete: the version that must be stored
 	Origin   string // who wrote it, echoed in the Change; lets a writer know its own changes
+
+	// Ground, of an OpCreate, is the node that the new one stands on: it commits only while that node is
+	// there. Of a create and a deletion of its ground, whichever process makes them, one comes first: a
+	// create that came first is seen by whoever looks after the deletion, and by Empty.
+	Ground Ground
+	// Empty, of an OpDelete, has it fail while a node stands below that Spare does not name.
+	Empty bool
+	Spare []node.Path
 }
+
+// Ground is one life of a node; the zero value is none.
+type Ground struct {
+	Path node.Path
+	Born time.Time // CreatedAt: a node that was created again is another one
+}
+
+// GroundOf returns a node as the ground of others.
+func GroundOf(n node.Node) Ground { return Ground{n.Path, n.CreatedAt} }
+
+// Is tells whether n, which stands at the path of g, is the life that was meant.
+func (g Ground) Is(n node.Node) bool { return n.CreatedAt.Equal(g.Born) }
 
 // Result answers one Write.
 type Result struct {
 	Node node.Node // as stored; for OpDelete the node that was removed
-	Err  error     // nil, *ExistsError, *ConflictError, *NotFoundError, *PartitionError, ErrBatchDuplicate or a *RowError
+	Err  error     // nil, *ExistsError, *ConflictError, *NotFoundError, *PartitionError, *GroundError, *NotEmptyError, *LockedError, ErrBatchDuplicate or a *RowError
 }
 
 // ChangeKind says what happened to a node.

@@ -57,15 +57,15 @@ func (c *connection) Read(ctx context.Context, from store.Position, limit int) (
 	return page, c.call(ctx, Answer)
 }
 
-func (c *connection) Verify(ctx context.Context, last []store.ChangeRow) (feed.Server, error) {
+func (c *connection) Verify(ctx context.Context, last []store.ChangeRow) (store.Verification, error) {
 	if err := c.call(ctx, Verify); err != nil {
-		return feed.Server{}, err
+		return store.Verification{}, err
 	}
 	c.server.mu.Lock()
 	standby := c.server.standby
 	c.server.mu.Unlock()
 	system, timeline, pruned := c.server.Log.Identity()
-	return feed.Server{SystemID: system, Timeline: timeline, Found: c.server.Log.Found(last), PrunedBefore: pruned, Standby: standby}, nil
+	return store.Verification{SystemID: system, Timeline: timeline, Found: c.server.Log.Found(last), PrunedBefore: pruned, Standby: standby}, nil
 }
 
 func (c *connection) Close() {
@@ -79,7 +79,7 @@ func (c *connection) Close() {
 type listener struct {
 	server *Server
 	origin string
-	heard  chan feed.Notification
+	heard  chan store.Notification
 	gone   chan struct{}
 	once   sync.Once
 }
@@ -88,7 +88,7 @@ func (s *Server) listen(ctx context.Context, origin string) (feed.Listener, erro
 	if err := s.call(ctx, origin, Listen); err != nil {
 		return nil, err
 	}
-	l := &listener{server: s, origin: origin, heard: make(chan feed.Notification, 4096), gone: make(chan struct{})}
+	l := &listener{server: s, origin: origin, heard: make(chan store.Notification, 4096), gone: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listeners[l] = struct{}{}
@@ -97,14 +97,14 @@ func (s *Server) listen(ctx context.Context, origin string) (feed.Listener, erro
 
 func (l *listener) cut() { l.once.Do(func() { close(l.gone) }) }
 
-func (l *listener) Wait(ctx context.Context) (feed.Notification, error) {
+func (l *listener) Wait(ctx context.Context) (store.Notification, error) {
 	select {
 	case n := <-l.heard:
 		return n, nil
 	case <-l.gone:
-		return feed.Notification{}, ErrGone
+		return store.Notification{}, ErrGone
 	case <-ctx.Done():
-		return feed.Notification{}, ctx.Err()
+		return store.Notification{}, ctx.Err()
 	}
 }
 
@@ -114,7 +114,7 @@ func (l *listener) Ping(ctx context.Context) error {
 	}
 	l.server.mu.Lock()
 	defer l.server.mu.Unlock()
-	l.server.send(l, feed.Notification{Own: true})
+	l.server.send(l, store.Notification{Own: true})
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (p positions) Move(ctx context.Context, name, holder string, to store.Posit
 	defer s.mu.Unlock()
 	h := s.leases[name]
 	if h == nil || h.holder != holder || !time.Now().Before(h.until) {
-		return feed.ErrLeaseLost
+		return store.ErrLeaseLost
 	}
 	h.position = to
 	return nil

@@ -105,11 +105,11 @@ func (s *Server) Announce(payload string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for l := range s.listeners {
-		s.send(l, feed.Notification{Payload: payload})
+		s.send(l, store.Notification{Payload: payload})
 	}
 }
 
-func (s *Server) send(l *listener, n feed.Notification) {
+func (s *Server) send(l *listener, n store.Notification) {
 	if s.swallow {
 		return
 	}

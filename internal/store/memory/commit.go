@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -59,13 +60,15 @@ func (s *Store) applyOne(w store.Write) (store.ChangeKind, store.Result) {
 	}
 	switch w.Op {
 	case store.OpCreate:
-		err = s.create(w.Node)
+		if err = s.stands(w); err == nil {
+			err = s.create(w.Node)
+		}
 		return store.Created, store.Result{Node: w.Node, Err: err}
 	case store.OpUpdate:
 		n, err := s.update(w.Node, w.Expected)
 		return store.Updated, store.Result{Node: n, Err: err}
 	}
-	n, err := s.delete(w.Node, w.Expected)
+	n, err := s.delete(w)
 	return store.Deleted, store.Result{Node: n, Err: err}
 }
 
@@ -101,13 +104,34 @@ func (s *Store) update(n node.Node, expected int64) (node.Node, error) {
 	return n, nil
 }
 
-func (s *Store) delete(n node.Node, expected int64) (node.Node, error) {
+// stands refuses a create whose ground is gone.
+func (s *Store) stands(w store.Write) error {
+	g := w.Ground
+	if g.Path == "" {
+		return nil
+	}
+	if n, exists := s.nodes[g.Path]; exists && g.Is(*n) {
+		return nil
+	}
+	if n, exists := s.nodes[w.Node.Path]; exists {
+		return &store.ExistsError{Path: w.Node.Path, Version: n.Version}
+	}
+	return &store.GroundError{Path: w.Node.Path, Ground: g.Path}
+}
+
+func (s *Store) delete(w store.Write) (node.Node, error) {
+	n, expected := w.Node, w.Expected
 	stored, exists := s.nodes[n.Path]
 	if !exists {
 		return node.Node{}, s.notFound(n.Path)
 	}
 	if expected >= 0 && expected != stored.Version || n.Version <= stored.Version {
 		return node.Node{}, &store.ConflictError{Path: n.Path, Expected: expected, Actual: stored.Version}
+	}
+	for i := s.after(n.Path); w.Empty && i < len(s.order) && n.Path.Contains(s.order[i]); i++ {
+		if !slices.Contains(w.Spare, s.order[i]) {
+			return node.Node{}, &store.NotEmptyError{Path: n.Path, Below: s.order[i]}
+		}
 	}
 	delete(s.nodes, n.Path)
 	delete(s.folded, n.Path.Fold())

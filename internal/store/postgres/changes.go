@@ -189,16 +189,8 @@ func parseSnapshot(text string) (s store.Snapshot, err error) {
 	return s, nil
 }
 
-// Verification is what a server says of itself, and of rows that were read before.
-type Verification struct {
-	SystemID, Timeline int64
-	PrunedBefore       uint64
-	Standby            bool
-	Found              int // how many of the rows are there
-}
-
 // Verify looks whether the server is the one that was read before.
-func (c *Changes) Verify(ctx context.Context, last []store.ChangeRow) (v Verification, err error) {
+func (c *Changes) Verify(ctx context.Context, last []store.ChangeRow) (v store.Verification, err error) {
 	var xids []uint64
 	var positions, versions []int64
 	var paths []string
@@ -241,13 +233,13 @@ func (s *Store) Listen(ctx context.Context) (*Listener, error) {
 	return l, nil
 }
 
-// Wait returns the next payload; echo tells that it is one of Ping.
-func (l *Listener) Wait(ctx context.Context) (payload string, echo bool, err error) {
+// Wait returns the next notification.
+func (l *Listener) Wait(ctx context.Context) (store.Notification, error) {
 	n, err := l.conn.WaitForNotification(ctx)
 	if err != nil {
-		return "", false, err
+		return store.Notification{}, err
 	}
-	return n.Payload, n.Channel == l.echo, nil
+	return store.Notification{Payload: n.Payload, Own: n.Channel == l.echo}, nil
 }
 
 // Ping sends the listener an echo.
@@ -303,46 +295,6 @@ func (n *notifier) close() {
 
 // Unsure tells whether a version of a path is a write of this process whose outcome it did not know, once.
 func (s *Store) Unsure(path node.Path, version int64) bool { return s.own.take(string(path), version) }
-
-// TakePosition gives holder the lease of a consumer, or renews it, and returns where the consumer is; false
-// while somebody else holds it. A lease of 0 gives it back. The position is the zero one for a new consumer,
-// and where the server has been failed over since it was stored: what it stood for may be gone.
-func (s *Store) TakePosition(ctx context.Context, name, holder string, lease time.Duration) (p store.Position, held bool, err error) {
-	if err := s.begin(ctx); err != nil {
-		return p, false, err
-	}
-	defer s.running.Done()
-	if lease <= 0 {
-		_, err := s.writes.Exec(ctx, "update mesh_consumers set holder = '', held_until = '-infinity' where name = $1 and holder = $2", name, holder)
-		return p, false, s.readFault(ctx, "give a consumer back", err)
-	}
-	var open []uint64
-	err = s.writes.QueryRow(ctx, `insert into mesh_consumers as c (name, holder, held_until) values ($1, $2, clock_timestamp() + $3::interval)
-on conflict (name) do update set holder = excluded.holder, held_until = excluded.held_until
-where c.holder in ('', excluded.holder) or c.held_until < clock_timestamp()
-returning case when c.timeline = mesh_timeline() then c.xid else '0'::xid8 end, case when c.timeline = mesh_timeline() then c.pos else 0 end,
-  case when c.timeline = mesh_timeline() then c.open else '{}' end`, name, holder, lease).Scan(&p.XID, &p.Pos, &open)
-	if noRows(err) {
-		return store.Position{}, false, nil
-	}
-	p.Open = open
-	return p, err == nil, s.readFault(ctx, "take a consumer", err)
-}
-
-// MovePosition stores where a consumer is, durably; false where its lease is somebody else's.
-func (s *Store) MovePosition(ctx context.Context, name, holder string, to store.Position) (held bool, err error) {
-	if err := s.begin(ctx); err != nil {
-		return false, err
-	}
-	defer s.running.Done()
-	open := to.Open
-	if open == nil {
-		open = []uint64{}
-	}
-	tag, err := s.writes.Exec(ctx, `update mesh_consumers set xid = $3::xid8, pos = $4, open = $5::xid8[], timeline = mesh_timeline(), moved_at = clock_timestamp()
-where name = $1 and holder = $2`, name, holder, to.XID, to.Pos, open)
-	return err == nil && tag.RowsAffected() == 1, s.readFault(ctx, "move a consumer", err)
-}
 
 // RecordType is the type in change rows that [Store.Announce] writes.
 const RecordType = "$record"

@@ -87,6 +87,10 @@ func (c *commit) write(ctx context.Context, open []int) error {
 		case again(err) && try < commitTries:
 			try++
 			continue
+		case lockedOut(err) && !c.unsure: // what holds the rows is no earlier attempt of ours
+			if open, err = c.setAside(ctx, open, err); err == nil {
+				continue
+			}
 		}
 		if !answered(err) && !unsent(err) {
 			c.unsure = true
@@ -136,22 +140,35 @@ func (c *commit) oneByOne(ctx context.Context, open []int, err error) error {
 		c.results[open[0]].Err = &store.RowError{Path: c.batch[open[0]].Node.Path, Err: err}
 		return nil
 	}
-	var first error
-	for _, i := range open {
-		if err := c.write(ctx, []int{i}); err != nil {
+	alone := make([][]int, 0, len(open))
+	for i := range open {
+		alone = append(alone, open[i:i+1])
+	}
+	return c.apart(ctx, alone...)
+}
+
+// apart writes parts of the batch one after the other. An error means that nothing was written.
+func (c *commit) apart(ctx context.Context, parts ...[]int) (first error) {
+	answered := false
+	for _, part := range parts {
+		err := c.write(ctx, part)
+		if answered = answered || err == nil; err == nil {
+			continue
+		}
+		first = err
+		for _, i := range part {
 			c.results[i].Err = unavailable("commit", err)
-			first = err
 		}
 	}
-	if first != nil && !slices.ContainsFunc(open, func(i int) bool { return c.results[i].Err == nil }) {
-		return first
+	if answered {
+		return nil
 	}
-	return nil
+	return first
 }
 
 // attempt makes one transaction of the open rows. After it the rows that were written have their results.
 func (c *commit) attempt(ctx context.Context, open []int) error {
-	conn, err := c.s.writes.Acquire(ctx)
+	conn, err := c.s.lanes.Acquire(ctx)
 	if err != nil {
 		return &unsentError{err}
 	}
@@ -160,7 +177,7 @@ func (c *commit) attempt(ctx context.Context, open []int) error {
 	var pipeline pgx.Batch
 	if c.s.pooled {
 		pipeline.Queue(`select set_config('hubmesh.origin', $1, true), set_config('statement_timeout', $2, true), set_config('lock_timeout', $3, true),
-set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.options.Origin, statementTimeout, lockTimeout)
+set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.options.Origin, statementTimeout, lanePatience)
 	}
 	for _, p := range parts {
 		p.queue(&pipeline, c.s.options.Origin)
@@ -172,7 +189,11 @@ set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.
 	written := map[int]node.Node{}
 	err = func() (err error) {
 		answers := conn.SendBatch(ctx, &pipeline)
-		defer func() { err = errors.Join(err, answers.Close()) }() // the commit is answered last
+		defer func() {
+			if end := answers.Close(); err == nil { // the commit is answered last; after a fault it is the same one
+				err = end
+			}
+		}()
 		if c.s.pooled {
 			if _, err := answers.Exec(); err != nil {
 				return err
@@ -220,8 +241,7 @@ func (c *commit) parts(open []int) []*part {
 		p := &part{op: op}
 		for _, i := range sorted {
 			if c.batch[i].Op == op && (op != store.OpCreate || first[c.batch[i].Node.Path.Fold()] == i) {
-				p.at = append(p.at, i)
-				p.lists.add(c.batch[i])
+				p.add(i, c.batch[i])
 			}
 		}
 		if len(p.at) > 0 {
@@ -244,6 +264,11 @@ func (c *commit) prunes(open []int) (paths []string) {
 
 // receive reads which rows of a part were written.
 func (c *commit) receive(answers pgx.BatchResults, p *part, written map[int]node.Node) error {
+	if len(p.held()) > 0 {
+		if _, err := answers.Exec(); err != nil {
+			return err
+		}
+	}
 	rows, err := answers.Query()
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"strings"
 
@@ -14,6 +15,8 @@ import (
 const (
 	hintServer     = "the database server does not answer; look whether it runs and can be reached. What was acknowledged is safe, and the program goes on by itself when it is back"
 	hintAuth       = "the server refuses this user or password; put the connection URL right"
+	hintRefused    = "the server lets this user not in from here; look at the user and at sslmode in the connection URL, and at the server's pg_hba.conf"
+	hintTLS        = "the connection can not be encrypted as sslmode in the connection URL asks for; put that or the server's certificate right"
 	hintDatabase   = "the database does not exist; create it, or name another one in the connection URL"
 	hintReadOnly   = "this server is a standby or is read-only; name the primary in the connection URL"
 	hintVersion    = "use PostgreSQL 14 or newer"
@@ -22,6 +25,7 @@ const (
 	hintPermission = "the user of the connection URL needs to own the tables, or the right to create them in the schema"
 	hintCorrupt    = "the server reports damaged data; keep it, and restore a backup into an empty database"
 	hintBusy       = "the server is overloaded or a lock is held; try again"
+	hintLocked     = "something else holds the row, such as a transaction of another program; end that, and try again"
 	hintFault      = "this is a fault of the program; please report it"
 	hintURL        = "give a URL such as postgres://user:password@host:5432/database"
 )
@@ -37,8 +41,11 @@ func unavailable(op string, err error) error {
 	}
 	u := &store.UnavailableError{Op: op, Hint: hintServer, Transient: true, Err: redact(err)}
 	var fault *pgconn.PgError
-	if errors.As(err, &fault) {
+	switch {
+	case errors.As(err, &fault):
 		classify(u, fault)
+	case noEncryption(err):
+		u.Hint, u.Transient = hintTLS, false
 	}
 	if scan := (pgx.ScanArgError{}); errors.As(err, &scan) {
 		u.Hint, u.Transient = "a row holds what this program can not read; put it right with SQL", false
@@ -46,12 +53,20 @@ func unavailable(op string, err error) error {
 	return u
 }
 
+// noEncryption tells whether a connection failed for want of a TLS that the URL asks for.
+func noEncryption(err error) bool {
+	var connect *pgconn.ConnectError
+	return errors.As(err, &connect) && (errors.As(err, new(*tls.CertificateVerificationError)) || strings.Contains(connect.Unwrap().Error(), "refused TLS"))
+}
+
 // classify goes by the SQLSTATE of the server.
 func classify(u *store.UnavailableError, fault *pgconn.PgError) {
 	u.Transient = false
 	switch code := fault.Code; {
-	case code == "28P01" || code == "28000":
+	case code == "28P01":
 		u.Kind, u.Hint = store.UnavailablePermission, hintAuth
+	case code == "28000":
+		u.Kind, u.Hint = store.UnavailablePermission, hintRefused
 	case code == "3D000":
 		u.Hint = hintDatabase
 	case code == "25006":
@@ -109,6 +124,12 @@ func concernsRow(err error) bool {
 func again(err error) bool {
 	var fault *pgconn.PgError
 	return errors.As(err, &fault) && (fault.Code == "40P01" || fault.Code == "40001" || fault.Code == codeRefused)
+}
+
+// lockedOut tells whether a statement has waited for a lock as long as it may.
+func lockedOut(err error) bool {
+	var fault *pgconn.PgError
+	return errors.As(err, &fault) && fault.Code == "55P03"
 }
 
 func noRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

@@ -15,6 +15,8 @@ type sight struct {
 	version   int64     // of the holder
 	tombstone int64
 	partition store.Partition
+	stands    bool      // the ground of a create does
+	below     node.Path // what stands below a delete that is to be empty; "" where nothing does
 }
 
 // explain gives each row that was not written its error, and returns those that nothing visible stands in
@@ -58,24 +60,26 @@ func (c *commit) explain(ctx context.Context, open []int, last bool) (again []in
 // look reads what stands at the paths of some rows.
 func (c *commit) look(ctx context.Context, failed []int) (map[node.Path]sight, error) {
 	var paths, folded, partitions []string
+	var around part
 	for _, i := range failed {
+		around.add(i, c.batch[i])
 		p := c.batch[i].Node.Path
 		paths, folded, partitions = append(paths, string(p)), append(folded, tables.Key(node.Path(p.Fold()))), append(partitions, node.Fold(p.Partition()))
 	}
 	// On a connection that writes: it is the primary's, and not behind what was just committed.
-	rows, err := c.s.writes.Query(ctx, explainText, paths, folded, partitions)
+	rows, err := c.s.lanes.Query(ctx, explainText, paths, folded, partitions, around.lists.ground, around.lists.born, around.lists.low, around.lists.high, around.spare)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	sights := map[node.Path]sight{}
 	for rows.Next() {
-		var path, holder string
+		var path, holder, below string
 		var s sight
-		if err := rows.Scan(&path, &holder, &s.version, &s.tombstone, &s.partition.Name, &s.partition.Deleting); err != nil {
+		if err := rows.Scan(&path, &holder, &s.version, &s.tombstone, &s.partition.Name, &s.partition.Deleting, &s.stands, &below); err != nil {
 			return nil, err
 		}
-		s.holder = node.Path(holder)
+		s.holder, s.below = node.Path(holder), node.Path(below)
 		sights[node.Path(path)] = s
 	}
 	return sights, rows.Err()
@@ -93,6 +97,8 @@ func (s sight) verdict(w store.Write) error {
 		return &store.ExistsError{Path: n.Path, Version: s.version}
 	case w.Op == store.OpCreate && s.holder != "":
 		return &store.ExistsError{Path: n.Path, Version: s.version, Other: s.holder}
+	case w.Op == store.OpCreate && !s.stands:
+		return &store.GroundError{Path: n.Path, Ground: w.Ground.Path}
 	case w.Op == store.OpCreate:
 		if n.Version <= s.tombstone {
 			return &store.ConflictError{Path: n.Path, Actual: s.tombstone}
@@ -105,6 +111,9 @@ func (s sight) verdict(w store.Write) error {
 		anything := w.Op == store.OpDelete && w.Expected < 0
 		if !anything && s.version != w.Expected || n.Version <= s.version {
 			return &store.ConflictError{Path: n.Path, Expected: w.Expected, Actual: s.version}
+		}
+		if s.below != "" {
+			return &store.NotEmptyError{Path: n.Path, Below: s.below}
 		}
 	}
 	return nil
@@ -121,7 +130,7 @@ func (c *commit) recognise(ctx context.Context, w store.Write, seen sight) (node
 		return node.Node{}, false, nil // that version never was
 	}
 	var r row
-	err := r.scan(c.s.writes.QueryRow(ctx, pastText, string(n.Path), n.Version))
+	err := r.scan(c.s.lanes.QueryRow(ctx, pastText, string(n.Path), n.Version))
 	if noRows(err) {
 		return node.Node{}, false, nil
 	}
@@ -133,7 +142,7 @@ func (c *commit) recognise(ctx context.Context, w store.Write, seen sight) (node
 func (c *commit) recogniseDeletion(ctx context.Context, w store.Write) (node.Node, bool, error) {
 	var by string
 	n := w.Node
-	err := c.s.writes.QueryRow(ctx, "select modified_by from mesh_node_history where path = $1 and version = $2 and kind = 3 and modified_at is not distinct from $3",
+	err := c.s.lanes.QueryRow(ctx, "select modified_by from mesh_node_history where path = $1 and version = $2 and kind = 3 and modified_at is not distinct from $3",
 		string(n.Path), n.Version, stampOf(n.ModifiedAt)).Scan(&by)
 	if err != nil || by != n.ModifiedBy {
 		if noRows(err) {
@@ -142,7 +151,7 @@ func (c *commit) recogniseDeletion(ctx context.Context, w store.Write) (node.Nod
 		return node.Node{}, false, err
 	}
 	var r row
-	err = r.scan(c.s.writes.QueryRow(ctx, "select "+columns("h", false)+" from mesh_node_history h where path = $1 and version < $2 and kind <> 3 order by version desc limit 1",
+	err = r.scan(c.s.lanes.QueryRow(ctx, "select "+columns("h", false)+" from mesh_node_history h where path = $1 and version < $2 and kind <> 3 order by version desc limit 1",
 		string(n.Path), n.Version))
 	if err != nil && errors.Is(err, context.Canceled) {
 		return node.Node{}, false, err

@@ -21,7 +21,7 @@ func (s *Store) PruneOlder(ctx context.Context, keep time.Duration) (int64, erro
 	return s.pruneOlder(ctx, keep)
 }
 
-var UpdateText = updateText
+var UpdateText, CreateText, DeleteText = updateText, createText, deleteText
 
 func UpdateArgs(n int) []any {
 	var l lists
@@ -30,6 +30,26 @@ func UpdateArgs(n int) []any {
 	}
 	_, args := unnest(2, l.written())
 	return append([]any{"x"}, args...)
+}
+
+// AroundArgs are those of n creates on ground, or deletes that are to be empty.
+func AroundArgs(op store.Op, n int) []any {
+	p := part{op: op}
+	for i := range n {
+		p.add(i, store.Write{Op: op, Node: node.Node{Path: node.Path(fmt.Sprint("acme/n", i)), Version: 2}, Expected: 1,
+			Ground: store.Ground{Path: "acme"}, Empty: true, Spare: []node.Path{"acme/n/_Access/x"}})
+	}
+	if op == store.OpCreate {
+		_, args := unnest(2, p.lists.created())
+		return append([]any{"x"}, args...)
+	}
+	_, args := unnest(2, p.lists.removed())
+	return append(append([]any{"x"}, args...), p.spare)
+}
+
+// Suits refuses a server that can not keep a mesh.
+func Suits(version int, encoding string, standby bool) error {
+	return unavailable("open the database", suits(version, encoding, standby))
 }
 
 // Query asks the primary.

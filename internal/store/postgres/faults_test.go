@@ -269,28 +269,6 @@ func TestOfSeveralProcessesThatStartTogetherOneMigrates(t *testing.T) {
 	work.Wait()
 }
 
-func TestAStartThatCannotSucceedSaysWhatToDoAndNotThePassword(t *testing.T) {
-	t.Parallel()
-	good := database(t)
-	for what, c := range map[string]struct{ url, want string }{
-		"no URL":           {"", "give a URL"},
-		"a broken URL":     {"postgres://u:s3cret@ho st/x", "give a URL"},
-		"nobody there":     {"postgres://u:s3cret@127.0.0.1:1/x", "does not answer"},
-		"no such database": {strings.Replace(good, "/test", "/missing", 1), "create it"},
-	} {
-		t.Run(what, func(t *testing.T) {
-			_, err := postgres.Open(t.Context(), postgres.Options{URL: c.url, Log: quiet()})
-			var u *store.UnavailableError
-			if !errors.As(err, &u) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v", err)
-			}
-			if err != nil && strings.Contains(err.Error(), "s3cret") {
-				t.Errorf("the password is told: %v", err)
-			}
-		})
-	}
-}
-
 // storage.md §4
 func TestARowThatTheServerRefusesFailsAlone(t *testing.T) {
 	t.Parallel()

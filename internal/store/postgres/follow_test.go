@@ -37,34 +37,6 @@ type process struct {
 	seen    map[string]bool
 }
 
-type changesConn struct{ *postgres.Changes }
-
-func (c changesConn) Verify(ctx context.Context, last []store.ChangeRow) (feed.Server, error) {
-	v, err := c.Changes.Verify(ctx, last)
-	return feed.Server(v), err
-}
-
-type listenConn struct{ *postgres.Listener }
-
-func (l listenConn) Wait(ctx context.Context) (feed.Notification, error) {
-	payload, own, err := l.Listener.Wait(ctx)
-	return feed.Notification{Payload: payload, Own: own}, err
-}
-
-type positions struct{ *postgres.Store }
-
-func (p positions) Take(ctx context.Context, name, holder string, lease time.Duration) (store.Position, bool, error) {
-	return p.TakePosition(ctx, name, holder, lease)
-}
-
-func (p positions) Move(ctx context.Context, name, holder string, to store.Position) error {
-	held, err := p.MovePosition(ctx, name, holder, to)
-	if err == nil && !held {
-		err = feed.ErrLeaseLost
-	}
-	return err
-}
-
 func start(t *testing.T, name, url string) *process {
 	t.Helper()
 	p := &process{t: t, name: name, store: open(t, postgres.Options{URL: url, Origin: name}), told: map[node.Path]int64{}, logical: map[string]int{}, seen: map[string]bool{}}
@@ -75,27 +47,12 @@ func start(t *testing.T, name, url string) *process {
 		defer p.mu.Unlock()
 		p.logical[fmt.Sprint(c.Path, " ", c.Version)]++
 	})
-	source := feed.Source{Origin: name, Notify: p.store.Notify, Unsure: p.store.Unsure, Read: p.store.ReadMany,
-		Connect: func(ctx context.Context) (feed.Connection, error) {
-			c, err := p.store.Changes(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return changesConn{c}, nil
-		},
-		Listen: func(ctx context.Context) (feed.Listener, error) {
-			l, err := p.store.Listen(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return listenConn{l}, nil
-		}}
-	p.feed = feed.Open(source, p.relay, quiet())
+	p.feed = feed.Open(feed.SourceOf(p.store), p.relay, quiet())
 	p.store.Subscribe(func(c store.Change) {
 		p.relay.Publish(c)
 		p.feed.Committed()
 	})
-	p.all = p.feed.Consumer("all of "+name, positions{p.store}, p.handle)
+	p.all = p.feed.Consumer("all of "+name, p.store.Positions(), p.handle)
 	t.Cleanup(func() {
 		p.feed.Close()
 		p.relay.Close()

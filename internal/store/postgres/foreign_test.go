@@ -127,7 +127,7 @@ func TestWhatAnotherProgramWritesHasVersionsHistoryTombstonesAndPayloads(t *test
 	var ops []string
 	for range want {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		payload, _, err := l.Wait(ctx)
+		heard, err := l.Wait(ctx)
 		cancel()
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestWhatAnotherProgramWritesHasVersionsHistoryTombstonesAndPayloads(t *test
 			Path, Op string
 			Version  int64
 		}
-		if err := json.Unmarshal([]byte(payload), &said); err != nil {
+		if err := json.Unmarshal([]byte(heard.Payload), &said); err != nil {
 			t.Fatal(err)
 		}
 		ops = append(ops, fmt.Sprint(said.Op, " ", said.Path, " ", said.Version))
@@ -214,9 +214,9 @@ func TestManyRowsOfAnotherProgramAreOnePayload(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want := range 2 {
-		payload, echo, err := l.Wait(t.Context())
-		if err != nil || payload != "" || echo != (want == 1) {
-			t.Fatalf("%q %v %v", payload, echo, err)
+		heard, err := l.Wait(t.Context())
+		if err != nil || heard.Payload != "" || heard.Own != (want == 1) {
+			t.Fatalf("%+v %v", heard, err)
 		}
 	}
 }
@@ -243,6 +243,8 @@ from (select 'p' || n as p from generate_series(1, 10000) n) a, generate_series(
 		"a listing":                            {postgres.ChildrenText, []any{"p77\x01", "p77\x02", "p77\x01", 5, false}, []string{"mesh_nodes_key"}},
 		"the subtree":                          {"select key from mesh_nodes where key > $1 and key < $2 order by key limit $3", []any{"p77\x01", "p77\x02", 1000}, []string{"mesh_nodes_key"}},
 		"an update":                            {postgres.UpdateText, postgres.UpdateArgs(16), []string{"mesh_nodes_pkey", "mesh_partitions_pkey"}},
+		"a create on ground":                   {postgres.CreateText, postgres.AroundArgs(store.OpCreate, 16), []string{"mesh_nodes_pkey", "mesh_partitions_pkey"}},
+		"a delete that is to be empty":         {postgres.DeleteText, postgres.AroundArgs(store.OpDelete, 16), []string{"mesh_nodes_key"}},
 		"the change rows behind a position":    {postgres.FeedBehindText, []any{uint64(1), int64(5), 100}, []string{"mesh_changes_pkey"}},
 		"the change rows of open transactions": {postgres.FeedOpenText, []any{[]uint64{3, 4}}, []string{"mesh_changes_pkey"}},
 	} {

@@ -33,13 +33,14 @@ func childArgs(path node.Path, after string) []any {
 	return []any{from, to, prefix, utf8.RuneCountInString(prefix) + 1}
 }
 
-// childQuery lists children with their nodes. $5 tells that satellites count as children, too.
+// childQuery lists children with their nodes. $5 tells that satellites count as children, too. The limit has the
+// nodes looked up child by child, in the order of the children, whatever the server believes of the table.
 func childQuery(light bool) string {
 	return childKeys + `
 select child.segment,
   exists (select 1 from mesh_nodes d where d.key > $3 || child.segment || E'\x01' and d.key < $3 || child.segment || E'\x02' and (d.main_node = d.path or $5)),
   n.path is not null, ` + blanks(columns("n", light)) + `
-from child left join mesh_nodes n on n.key = $3 || child.segment where child.segment is not null`
+from child left join lateral (select * from mesh_nodes m where m.key = $3 || child.segment limit 1) n on true where child.segment is not null`
 }
 
 // Children returns the direct children of path; see [store.Store].

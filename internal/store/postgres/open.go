@@ -29,9 +29,11 @@ const (
 	openBound        = 30 * time.Second // connecting and migrating, other processes' migrations included
 	statementTimeout = "10s"
 	lockTimeout      = "5s"
+	lanePatience     = "200ms" // how long a batch waits for a row that something else holds
 	idleTimeout      = "5s"
 	readTimeout      = "5s"
-	writeConns       = Lanes + 2 // the lanes, and partitions and records beside them
+	laneConns        = Lanes + 1 // the lanes, and rows beside them that something else held
+	writeConns       = 2         // partitions and records
 	leastVersion     = 140000
 )
 
@@ -57,6 +59,7 @@ type Store struct {
 	config  *pgxpool.Config // as the URL says
 	pooled  bool            // a transaction pooler may be in between
 
+	lanes  *pgxpool.Pool
 	writes *pgxpool.Pool
 	reads  *pgxpool.Pool
 	own    ownWrites
@@ -133,13 +136,18 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err = s.migrate(ctx); err != nil {
 		return err
 	}
-	if s.writes, err = s.pool(ctx, writeConns, map[string]string{
+	writing := map[string]string{
 		"hubmesh.origin": s.options.Origin, "synchronous_commit": "on", "statement_timeout": statementTimeout, "lock_timeout": lockTimeout,
 		"idle_in_transaction_session_timeout": idleTimeout,
 		// The statements take arrays: one plan serves all, and it goes from the arrays to the rows by index,
 		// in their order, whatever the server believes of the table's size.
 		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
-	}); err != nil {
+	}
+	if s.writes, err = s.pool(ctx, writeConns, writing); err != nil {
+		return err
+	}
+	writing["lock_timeout"] = lanePatience
+	if s.lanes, err = s.pool(ctx, laneConns, writing); err != nil {
 		return err
 	}
 	s.reads, err = s.pool(ctx, s.options.Readers, map[string]string{
@@ -162,17 +170,23 @@ func (s *Store) inspect(ctx context.Context) (pooled bool, err error) {
 	var standby bool
 	err = conn.QueryRow(ctx, "select current_setting('server_version_num')::int, current_setting('server_encoding'), pg_backend_pid(), pg_is_in_recovery()").
 		Scan(&version, &encoding, &backend, &standby)
-	switch {
-	case err != nil:
-		return false, err
-	case version < leastVersion:
-		return false, &store.UnavailableError{Op: "open", Hint: hintVersion, Err: fmt.Errorf("the server has version %d.%d", version/10000, version%10000)}
-	case encoding != "UTF8":
-		return false, &store.UnavailableError{Op: "open", Hint: "create the database with encoding UTF8", Err: fmt.Errorf("the database has the encoding %s", encoding)}
-	case standby:
-		return false, &store.UnavailableError{Op: "open", Hint: hintReadOnly, Transient: true, Err: errors.New("the server is a standby")}
+	if err == nil {
+		err = suits(version, encoding, standby)
 	}
-	return backend != conn.PgConn().PID(), nil
+	return backend != conn.PgConn().PID(), err
+}
+
+// suits refuses a server that can not keep a mesh.
+func suits(version int, encoding string, standby bool) error {
+	switch {
+	case version < leastVersion:
+		return &store.UnavailableError{Op: "open", Hint: hintVersion, Err: fmt.Errorf("the server has version %d.%d", version/10000, version%10000)}
+	case encoding != "UTF8":
+		return &store.UnavailableError{Op: "open", Hint: "create the database with encoding UTF8", Err: fmt.Errorf("the database has the encoding %s", encoding)}
+	case standby:
+		return &store.UnavailableError{Op: "open", Hint: hintReadOnly, Transient: true, Err: errors.New("the server is a standby")}
+	}
+	return nil
 }
 
 // connect opens one connection beside the pools, with settings that are left out behind a pooler, as those of
@@ -245,7 +259,7 @@ func (s *Store) release() {
 	s.notifier.mu.Lock()
 	s.notifier.close()
 	s.notifier.mu.Unlock()
-	for _, pool := range []*pgxpool.Pool{s.writes, s.reads} {
+	for _, pool := range []*pgxpool.Pool{s.lanes, s.writes, s.reads} {
 		if pool != nil {
 			pool.Close()
 		}
@@ -310,8 +324,12 @@ func (s *Store) Ready(ctx context.Context) error {
 	if !failed {
 		return nil
 	}
+	probe := make([]byte, 64<<10) // needs new pages, which the server would spare with bytes that it can compress
+	if _, err := rand.Read(probe); err != nil {
+		return err
+	}
 	if _, err := s.writes.Exec(ctx, `insert into mesh_blobs (bucket, key, value) values ('store', $1, $2)
-on conflict (bucket, key) do update set value = excluded.value`, "probe "+s.options.Origin, make([]byte, 64<<10)); err != nil {
+on conflict (bucket, key) do update set value = excluded.value`, "probe "+s.options.Origin, probe); err != nil {
 		return s.readFault(ctx, "be ready", err)
 	}
 	if _, err := s.writes.Exec(ctx, "delete from mesh_blobs where bucket = 'store' and key = $1", "probe "+s.options.Origin); err != nil {

@@ -86,6 +86,11 @@ func (s *Store) mark(ctx context.Context, name string, deleting bool) error {
 	if err == nil && tag.RowsAffected() == 0 {
 		return store.MissingPartition(name)
 	}
+	if err == nil && deleting {
+		// Creates that began before the mark hold the row until they are committed; those that begin now do not ask
+		// for it. After this each of them is seen by whoever looks, or refused.
+		_, err = s.writes.Exec(ctx, "select from mesh_partitions where name = $1 for update", name)
+	}
 	return s.readFault(ctx, "mark partition "+name, err)
 }
 

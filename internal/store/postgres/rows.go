@@ -120,6 +120,9 @@ type lists struct {
 	createdAt, modifiedAt                       []*time.Time
 	createdBy, modifiedBy, desired, prerendered []string
 	exclude, content                            []*string
+	ground                                      []*string    // of a create: what it stands on
+	born                                        []*time.Time // of the ground
+	low, high                                   []*string    // of a delete that is to be empty: the keys below it
 }
 
 func (l *lists) add(w store.Write) {
@@ -149,4 +152,19 @@ func (l *lists) add(w store.Write) {
 		content = new(n.Content.Text())
 	}
 	l.exclude, l.content = append(l.exclude, exclude), append(l.content, content)
+	l.surround(w)
+}
+
+// surround adds what a write asks of other nodes.
+func (l *lists) surround(w store.Write) {
+	var ground, low, high *string
+	if w.Ground.Path != "" && w.Op == store.OpCreate {
+		ground = new(string(w.Ground.Path))
+	}
+	if w.Empty && w.Op == store.OpDelete {
+		from, to := tables.Below(w.Node.Path)
+		low, high = &from, &to
+	}
+	l.ground, l.born = append(l.ground, ground), append(l.born, stampOf(w.Ground.Born))
+	l.low, l.high = append(l.low, low), append(l.high, high)
 }

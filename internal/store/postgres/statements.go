@@ -39,11 +39,17 @@ func (l *lists) written() []list {
 	}
 }
 
+// created are the lists of a create.
+func (l *lists) created() []list {
+	return append(l.written(), list{"ground", "text", l.ground}, list{"born", "timestamptz", l.born})
+}
+
 // removed are the lists of a delete.
 func (l *lists) removed() []list {
 	return []list{
 		{"path", "text", l.path}, {"expected", "bigint", l.expected}, {"version", "bigint", l.version},
 		{"modified_at", "timestamptz", l.modifiedAt}, {"modified_by", "text", l.modifiedBy},
+		{"low", "text", l.low}, {"high", "text", l.high},
 	}
 }
 
@@ -51,11 +57,19 @@ func (l *lists) removed() []list {
 // paths, and answers with the rows that it wrote. The change rows come from those, so that a row's position is
 // taken under its lock.
 var (
-	createText = statement(new(lists).written(), `
+	// The partitions and the ground are locked against their deletion, and looked at again where one came first:
+	// the lock is that of a reference, which updates do not wait for.
+	createText = statement(new(lists).created(), `
+parts as materialized (
+  select p.name from (select distinct split_part(path, '/', 1) as name from i) d
+  join mesh_partitions p on p.name = d.name collate "C" and not p.deleting for key share of p),
+grounds as materialized (
+  select g.path from (select distinct ground, born from i where ground is not null order by ground) d
+  join mesh_nodes g on g.path = d.ground collate "C" and g.created_at is not distinct from d.born for key share of g),
 ok as (
-  select i.* from i join mesh_partitions p on p.name = split_part(i.path, '/', 1) collate "C" and not p.deleting
-  left join mesh_tombstones t on t.path = i.path collate "C"
-  where i.version > coalesce(t.version, 0)),
+  select i.* from i left join mesh_tombstones t on t.path = i.path collate "C"
+  where i.version > coalesce(t.version, 0) and split_part(i.path, '/', 1) collate "C" in (select name from parts)
+    and (i.ground is null or i.ground collate "C" in (select path from grounds))),
 ins as (
   insert into mesh_nodes (path, folded, `+strings.Join(fields, ", ")+`)
   select path, folded, main_node, version, 1, state, sync_behavior, node_type, name, description, category, icon, display_order,
@@ -88,6 +102,7 @@ select path, created_at, created_by from upd`)
 gone as (
   delete from mesh_nodes n using i
   where n.path = i.path collate "C" and (i.expected < 0 or n.version = i.expected) and i.version > n.version
+    and (i.low is null or not exists (select 1 from mesh_nodes b where `+belowText+` and b.path not in (select unnest($9::text[]))))
   returning `+columns("n", false)+`, i.version as last, i.modified_at as gone_at, i.modified_by as gone_by),
 hist as (
   insert into mesh_node_history (path, `+strings.Join(fields, ", ")+`)
@@ -109,6 +124,12 @@ func statement(of []list, text string) string {
 }
 
 const (
+	// belowText is true of what stands below a row i; low is null where nobody asks.
+	belowText = `b.key > i.low collate "C" and b.key < i.high collate "C"`
+
+	// holdText keeps what is to be deleted empty: whoever creates below it waits, or is seen by the next statement.
+	holdText = `select from mesh_nodes where path = any($1::text[]) order by path for update`
+
 	// overtakenText ends a transaction in which a create stands at or below a tombstone that was not yet
 	// there when its statement began: the rows are claimed now, and nobody deletes them.
 	overtakenText = `select mesh_refuse(t.path) from mesh_tombstones t
@@ -121,8 +142,10 @@ where h.path = i.path collate "C" and h.version < (
   select o.version from mesh_node_history o where o.path = i.path collate "C" order by o.version desc offset $2 - 1 limit 1)`
 
 	// explainText tells what stands in the way of a write.
-	explainText = `select i.path, coalesce(f.path, ''), coalesce(f.version, 0), coalesce(t.version, 0), coalesce(p.name, ''), coalesce(p.deleting, false)
-from unnest($1::text[], $2::text[], $3::text[]) as i(path, folded, partition)
+	explainText = `select i.path, coalesce(f.path, ''), coalesce(f.version, 0), coalesce(t.version, 0), coalesce(p.name, ''), coalesce(p.deleting, false),
+  i.ground is null or exists (select 1 from mesh_nodes g where g.path = i.ground collate "C" and g.created_at is not distinct from i.born),
+  coalesce((select b.path from mesh_nodes b where ` + belowText + ` and b.path not in (select unnest($8::text[])) order by b.key limit 1), '')
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[]) as i(path, folded, partition, ground, born, low, high)
 left join mesh_nodes f on f.folded = i.folded collate "C"
 left join mesh_tombstones t on t.path = i.path collate "C"
 left join mesh_partitions p on p.folded = i.partition collate "C"`
@@ -133,6 +156,26 @@ type part struct {
 	op    store.Op
 	at    []int
 	lists lists
+	spare []string // what may stand below a row that is to be empty
+}
+
+// add adds the write at a place of the batch.
+func (p *part) add(i int, w store.Write) {
+	p.at = append(p.at, i)
+	p.lists.add(w)
+	for _, path := range w.Spare {
+		p.spare = append(p.spare, string(path))
+	}
+}
+
+// held are the paths that are to be empty.
+func (p *part) held() (paths []string) {
+	for i, low := range p.lists.low {
+		if p.op == store.OpDelete && low != nil {
+			paths = append(paths, p.lists.path[i])
+		}
+	}
+	return paths
 }
 
 // byPath finds the place of a path.
@@ -146,15 +189,21 @@ func (p *part) byPath() map[node.Path]int {
 
 // queue adds the part's statement to a pipeline.
 func (p *part) queue(b *pgx.Batch, origin string) {
-	text, of := createText, p.lists.written()
+	text, of := createText, p.lists.created()
 	switch p.op {
 	case store.OpUpdate:
-		text = updateText
+		text, of = updateText, p.lists.written()
 	case store.OpDelete:
 		text, of = deleteText, p.lists.removed()
+		if held := p.held(); len(held) > 0 {
+			b.Queue(holdText, held)
+		}
 	}
 	_, args := unnest(2, of)
-	b.Queue(text, append([]any{origin}, args...)...)
+	if args = append([]any{origin}, args...); p.op == store.OpDelete {
+		args = append(args, p.spare)
+	}
+	b.Queue(text, args...)
 	if p.op == store.OpCreate {
 		b.Queue(overtakenText, p.lists.path, p.lists.version)
 	}

@@ -89,7 +89,7 @@ func (s *Store) turn(ctx context.Context) (done func(), err error) {
 // ofRow tells whether err is a row's own, so that the batch goes on.
 func ofRow(err error) bool {
 	switch err.(type) {
-	case *store.ExistsError, *store.ConflictError, *store.NotFoundError, *store.PartitionError, *store.RowError:
+	case *store.ExistsError, *store.ConflictError, *store.NotFoundError, *store.PartitionError, *store.GroundError, *store.NotEmptyError, *store.RowError:
 		return true
 	}
 	return false
@@ -109,13 +109,16 @@ func (s *Store) write(w store.Write) (store.ChangeKind, node.Node, error) {
 	var kind store.ChangeKind
 	switch w.Op {
 	case store.OpCreate:
-		kind, err = store.Created, s.create(n)
+		kind = store.Created
+		if err = s.stands(w); err == nil {
+			err = s.create(n)
+		}
 	case store.OpUpdate:
 		kind = store.Updated
 		n, err = s.update(n, w.Expected)
 	default:
 		kind = store.Deleted
-		n, err = s.delete(n, w.Expected)
+		n, err = s.delete(w)
 	}
 	if concernsRow(err) {
 		err = &store.RowError{Path: w.Node.Path, Err: err}
@@ -180,9 +183,60 @@ func (s *Store) update(n node.Node, expected int64) (node.Node, error) {
 	return node.Node{}, &store.ConflictError{Path: n.Path, Expected: expected, Actual: actual}
 }
 
-func (s *Store) delete(n node.Node, expected int64) (node.Node, error) {
+// stands refuses a create whose ground is gone.
+func (s *Store) stands(w store.Write) error {
+	g := w.Ground
+	if g.Path == "" {
+		return nil
+	}
+	var at any
+	err := s.writer.born.QueryRowContext(context.Background(), tables.Key(g.Path)).Scan(&at)
+	if err == nil && g.Is(node.Node{CreatedAt: timeOf(at)}) || err != nil && !noRows(err) {
+		return err
+	}
+	switch version, exists, err := integer(s.writer.current, tables.Key(w.Node.Path)); {
+	case err != nil:
+		return err
+	case exists:
+		return &store.ExistsError{Path: w.Node.Path, Version: version}
+	}
+	return &store.GroundError{Path: w.Node.Path, Ground: g.Path}
+}
+
+// empty refuses the deletion of a node below which others stand than it spares.
+func (s *Store) empty(w store.Write, key string) error {
+	if !w.Empty {
+		return nil
+	}
+	actual, exists, err := integer(s.writer.current, key)
+	if err != nil || !exists || w.Expected >= 0 && actual != w.Expected {
+		return err // the deletion answers that
+	}
+	from, to := tables.Below(w.Node.Path)
+	rows, err := s.writer.below.QueryContext(context.Background(), from, to)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var key string
+		if err := rows.Scan(&key); err != nil {
+			return err
+		}
+		if p := tables.Path(key); !slices.Contains(w.Spare, p) {
+			return &store.NotEmptyError{Path: w.Node.Path, Below: p}
+		}
+	}
+	return rows.Err()
+}
+
+func (s *Store) delete(w store.Write) (node.Node, error) {
+	n, expected := w.Node, w.Expected
 	key := tables.Key(n.Path)
 	var removed row
+	if err := s.empty(w, key); err != nil {
+		return node.Node{}, err
+	}
 	err := removed.scan(s.writer.delete.QueryRowContext(context.Background(), key, expected, n.Version).Scan)
 	if noRows(err) {
 		return node.Node{}, s.whyNotDeleted(n.Path, key, expected)

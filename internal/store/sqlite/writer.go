@@ -19,6 +19,7 @@ type writer struct {
 	begin, commit, rollback               *sql.Stmt
 	create, update, delete                *sql.Stmt
 	current, byFolded, tombstone, restamp *sql.Stmt
+	born, below                           *sql.Stmt
 	bury, mark, prune                     *sql.Stmt
 	putBlob, deleteBlob                   *sql.Stmt
 }
@@ -60,6 +61,8 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 		{&w.update, "update nodes set " + strings.Join(sets, ", ") + " where key = ?20 and version = ?21 and created_at is ?12 and created_by = ?13"},
 		{&w.delete, "delete from nodes where key = ?1 and (?2 < 0 or version = ?2) and version < ?3 returning " + columns},
 		{&w.current, "select version from nodes where key = ?"},
+		{&w.born, "select created_at from nodes where key = ?"},
+		{&w.below, "select key from nodes where key > ? and key < ? order by key"},
 		{&w.byFolded, "select key, version from nodes where folded = ?"},
 		{&w.tombstone, "select version from tombstones where key = ?"},
 		{&w.restamp, "select created_at, created_by from nodes where key = ? and version = ?"},

@@ -29,7 +29,7 @@ func Run(t *testing.T, open Factory) {
 		name string
 		run  func(*testing.T, Factory)
 	}{
-		{"writes", runWrites}, {"deletes", runDeletes}, {"races", runRaces}, {"history", runHistory},
+		{"writes", runWrites}, {"deletes", runDeletes}, {"ground", runGround}, {"races", runRaces}, {"history", runHistory},
 		{"tree", runTree}, {"queries", runQueries}, {"partitions", runPartitions}, {"changes", runChanges},
 		{"blobs", runBlobs}, {"lifecycle", runLifecycle},
 	} {

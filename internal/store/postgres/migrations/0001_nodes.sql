@@ -47,7 +47,9 @@ create table mesh_nodes (
   prerendered_html     text not null default '',
   content              json                         -- as it was written: numbers keep their spelling
 ) with (fillfactor = 85);
-create unique index mesh_nodes_key    on mesh_nodes (key);
+-- Not unique, although no two are the same: an update counts as one of every generated column, and one of a unique
+-- column would wait for whoever holds the row as the ground of new nodes.
+create index        mesh_nodes_key    on mesh_nodes (key);
 create unique index mesh_nodes_folded on mesh_nodes (folded);
 create index        mesh_nodes_type   on mesh_nodes (node_type, key);
 create index        mesh_nodes_main   on mesh_nodes (main_node) where main_node <> path;

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -273,6 +274,15 @@ func (s *Server) Exec(ctx context.Context, text string, args ...any) error {
 	defer conn.Close(ctx)
 	_, err = conn.Exec(ctx, text, args...)
 	return err
+}
+
+// Admit has the server let in whom the lines of a pg_hba.conf say, beside the user postgres.
+func (s *Server) Admit(ctx context.Context, lines ...string) error {
+	text := "local all all trust\nhost all postgres 127.0.0.1/32 trust\n" + strings.Join(lines, "\n") + "\n"
+	if err := os.WriteFile(filepath.Join(s.data(), "pg_hba.conf"), []byte(text), 0o600); err != nil {
+		return err
+	}
+	return s.Exec(ctx, "select pg_reload_conf()")
 }
 
 // Log is what the server has written.
