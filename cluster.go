@@ -12,6 +12,7 @@ import (
 	"net"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/cluster"
@@ -203,6 +204,7 @@ func (s *silo) join(bounds *budget.Table) error {
 	bound, cancel := bounds.Context(context.Background(), budget.ClusterJoin, "join the cluster")
 	defer cancel()
 	s.started = true
+	s.log.Info("This silo joins the cluster", "silo", s.me.Name, "addr", s.me.Addr)
 	s.router.Start(s.net)
 	close(s.made)
 	var last error
@@ -276,8 +278,11 @@ func (s *silo) close(ctx context.Context) error {
 	bound, cancel := table.Context(ctx, budget.ClusterLeave, "be gone from the cluster")
 	defer cancel()
 	if s.joined && !s.isDead() {
+		others := !s.alone()
 		if err := s.router.Gone(bound); err != nil {
 			s.log.Warn("The membership was not told that this silo is gone; the others find out", "silo", s.me.Name, "error", err)
+		} else if others {
+			s.linger(table.Own(budget.ClusterLinger))
 		}
 	}
 	err := s.net.Close(bound)
@@ -291,6 +296,17 @@ func (s *silo) close(ctx context.Context) error {
 		s.table.Close()
 	}
 	return err
+}
+
+// linger keeps the connections until the others have the view without this silo: until then they send to it, and
+// what was sent on a connection that is closed has no known outcome.
+func (s *silo) linger(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.dead:
+	}
 }
 
 // Handle implements transport.Handler: nobody calls before this silo has an epoch.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/budget"
@@ -38,16 +39,26 @@ type ServeOptions struct {
 	Version string
 	// Ready, when set, is called once the listener answers.
 	Ready func(addr net.Addr)
+	// Drain is how long after the end of ctx requests are still answered while /ready says no, so that what stands
+	// in front sends them elsewhere; each answer then ends its connection.
+	Drain time.Duration
 }
 
-// Serve answers HTTP on l until ctx ends, then lets running requests finish, within a bound, and
+// Serve answers HTTP on l until ctx ends, drains, lets running requests finish, within a bound, and
 // returns. It does not close the mesh.
 func (m *Mesh) Serve(ctx context.Context, l net.Listener, o ServeOptions) error {
 	handler, err := m.Handler(o.Version)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: m.hubs.Bounds().Own(budget.HTTPHeader), IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10,
+	var draining atomic.Bool
+	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if draining.Load() { // an idle connection that is closed later may be closed under a request
+			w.Header().Set("Connection", "close")
+		}
+		handler.ServeHTTP(w, r)
+	})
+	server := &http.Server{Handler: answer, ReadHeaderTimeout: m.hubs.Bounds().Own(budget.HTTPHeader), IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
@@ -61,6 +72,11 @@ func (m *Mesh) Serve(ctx context.Context, l net.Listener, o ServeOptions) error 
 	case <-ctx.Done():
 	}
 	m.bootWork.stopping()
+	draining.Store(true)
+	if err := m.drain(o.Drain, served); err != nil {
+		handler.Close()
+		return fmt.Errorf("serving HTTP: %w", err)
+	}
 	handler.Close()
 	bound, cancel := m.hubs.Bounds().Context(context.WithoutCancel(ctx), budget.HTTPShutdown, "http shutdown")
 	defer cancel()
@@ -70,6 +86,26 @@ func (m *Mesh) Serve(ctx context.Context, l net.Listener, o ServeOptions) error 
 	}
 	<-served
 	return err
+}
+
+// drain waits for a time, unless the server ends or this silo was killed.
+func (m *Mesh) drain(d time.Duration, served <-chan error) error {
+	if d <= 0 {
+		return nil
+	}
+	var dead <-chan struct{}
+	if m.silo != nil {
+		dead = m.silo.dead
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-dead:
+	case err := <-served:
+		return err
+	}
+	return nil
 }
 
 // readiness tells what keeps the process from serving: work of the first start, and a store that does

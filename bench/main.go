@@ -33,6 +33,7 @@ func scenarios() []scenario {
 		{"cluster-flood", "a flood of addresses that nobody serves", clusterFloodScenario},
 		{"pg-writes", "durable writes on PostgreSQL, against the same batches without change rows", pgWritesScenario},
 		{"pg-feed", "from a commit to another process's cache, and catching up", pgFeedScenario},
+		{"silos", "three processes on PostgreSQL: joins, kills, a rolling restart, frames elsewhere", silosScenario},
 		{"start", "a cold serve on an empty folder", startScenario},
 	}
 }

@@ -27,18 +27,19 @@ type serveCmd struct {
 	Postgres       *string `help:"URL of a PostgreSQL database that holds the nodes instead of the data folder, for any number of servers: postgres://user:password@host/database. The content files stay in the data folder, which the servers then share." placeholder:"URL" env:"HUBMESH_POSTGRES"`
 	Listen         string  `help:"Address to listen on." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 	cluster        `embed:""`
-	AdminTokenFile folder   `help:"File for the Admin token, written at the first start with mode 0600. Default: admin-token in the data folder." placeholder:"FILE"`
-	Import         []folder `help:"Import a folder of node files at this start; may repeat." placeholder:"DIR" sep:"none"`
-	Content        folder   `help:"Folder of content files that goes with --import." placeholder:"DIR"`
-	Into           string   `help:"Path below which --import puts the nodes." placeholder:"PATH"`
-	PublicRead     bool     `help:"Let visitors without credentials read everything but assignments."`
-	Memory         bool     `help:"Keep nothing: the data is gone when the process ends."`
-	NodeBytes      int      `help:"Largest node, in bytes of JSON." default:"1048576"`
-	JSONDepth      int      `help:"Deepest nesting of a content." default:"200" name:"json-depth"`
-	BodyBytes      int64    `help:"Largest JSON body of a request, in bytes." default:"8388608"`
-	History        int      `help:"Versions of a node that are kept." default:"1000"`
-	LogLevel       string   `help:"Least level of log lines: debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
-	Fault          []string `help:"For tests, with HUBMESH_TESTING=1: start:PATH=DURATION delays the start of a node's hub." placeholder:"FAULT"`
+	AdminTokenFile folder         `help:"File for the Admin token, written at the first start with mode 0600. Default: admin-token in the data folder." placeholder:"FILE"`
+	Import         []folder       `help:"Import a folder of node files at this start; may repeat." placeholder:"DIR" sep:"none"`
+	Content        folder         `help:"Folder of content files that goes with --import." placeholder:"DIR"`
+	Into           string         `help:"Path below which --import puts the nodes." placeholder:"PATH"`
+	PublicRead     bool           `help:"Let visitors without credentials read everything but assignments."`
+	Memory         bool           `help:"Keep nothing: the data is gone when the process ends."`
+	NodeBytes      int            `help:"Largest node, in bytes of JSON." default:"1048576"`
+	JSONDepth      int            `help:"Deepest nesting of a content." default:"200" name:"json-depth"`
+	BodyBytes      int64          `help:"Largest JSON body of a request, in bytes." default:"8388608"`
+	History        int            `help:"Versions of a node that are kept." default:"1000"`
+	Drain          *time.Duration `help:"How long a server that is told to stop still answers while /ready says no, so that what stands in front of it sends requests elsewhere. Default: 1s for a silo, else 0." placeholder:"DURATION"`
+	LogLevel       string         `help:"Least level of log lines: debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
+	Fault          []string       `help:"For tests, with HUBMESH_TESTING=1: start:PATH=DURATION delays the start of a node's hub." placeholder:"FAULT"`
 }
 
 // Validate refuses flags that can not be meant, before anything is made.
@@ -150,9 +151,25 @@ func (c *serveCmd) serve(ctx context.Context, s std, m *hubmesh.Mesh, l net.List
 			return errors.Join(fmt.Errorf("--import: %w", err), l.Close())
 		}
 	}
-	return m.Serve(ctx, l, hubmesh.ServeOptions{Version: version, Ready: func(addr net.Addr) {
+	return m.Serve(ctx, l, hubmesh.ServeOptions{Version: version, Drain: c.drain(), Ready: func(addr net.Addr) {
 		c.greet(s.out, m, addr, file, created)
 	}})
+}
+
+// What --drain may be, and what it is for a silo that is not told.
+const (
+	siloDrain = time.Second
+	maxDrain  = 5 * time.Minute
+)
+
+func (c *serveCmd) drain() time.Duration {
+	switch {
+	case c.Drain != nil:
+		return *c.Drain
+	case c.ClusterListen != "":
+		return siloDrain
+	}
+	return 0
 }
 
 // greet says where the mesh is and how to get in. The first line is what scripts wait for.

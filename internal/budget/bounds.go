@@ -32,6 +32,7 @@ const (
 	SiloWrite
 	ClusterJoin
 	ClusterLeave
+	ClusterLinger
 	Flush
 	HTTPHeader
 	HTTPShutdown
@@ -71,6 +72,7 @@ var bounds = [count]row{
 	SiloWrite:     {name: "silo-write", own: 5 * time.Second, doc: "one write to a silo that does not read"},
 	ClusterJoin:   {name: "cluster-join", own: 30 * time.Second, work: true, doc: "a start that waits to stand in the membership"},
 	ClusterLeave:  {name: "cluster-leave", own: 10 * time.Second, work: true, doc: "handing a leaving silo's node hubs over"},
+	ClusterLinger: {name: "cluster-linger", own: 300 * time.Millisecond, doc: "a silo that has left answers what others still send to it"},
 	Flush:         {name: "flush", own: 10 * time.Second, doc: "one write to a live stream's client"},
 	HTTPHeader:    {name: "http-header", own: 10 * time.Second, doc: "reading a request's header"},
 	HTTPShutdown:  {name: "http-shutdown", own: 10 * time.Second, doc: "letting running requests end at shutdown"},
@@ -83,7 +85,7 @@ var nested = [][2]Bound{
 	{StoreRead, Activate}, {StoreRead, Resolve}, {Activate, Initialise}, {Commit, Request}, {Commit, Delete}, {Delete, Request},
 	{Quiesce, HostedDispose}, {HostedDispose, Watchdog}, {Watchdog, Teardown}, {Handshake, Read}, {SiloDial, Handshake}, {SiloWrite, Read}, {HTTPShutdown, Teardown},
 	{HTTPHeader, HTTPBody}, {HTTPBody, Request}, {ContentIO, Request},
-	{SiloDial, ClusterJoin}, {Watchdog, ClusterLeave}, {ClusterLeave, Teardown},
+	{SiloDial, ClusterJoin}, {Watchdog, ClusterLeave}, {ClusterLeave, Teardown}, {ClusterLinger, ClusterLeave},
 }
 
 // known lists the pairs that stand the other way on purpose (edge.md C-7): shared work longer than one

@@ -190,10 +190,11 @@ func TestTypingGoesOnWhileTheSiloThatServesTheNodeIsKilledFrozenAndCutOff(t *tes
 	owner = s.served()
 	s.act(owner, "leave")
 	keys(20)
-	s.served(owner)
 	s.await("it to have left", func(st State) bool {
 		return slices.ContainsFunc(st.Silos, func(x SiloState) bool { return x.Name == owner && x.State == left })
 	})
+	keys(20)
+	s.served(owner)
 
 	// Each version has one writer: the history has every key, and each once per write.
 	got := s.send("GET", "/api/versions/"+NodePath+"?limit=1000", "")

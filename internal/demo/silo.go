@@ -195,7 +195,9 @@ func (s *silo) begin(l *life) error {
 	l.mesh = mesh
 	s.mu.Unlock()
 	served := make(chan error, 1)
-	s.d.work.Go(func() { served <- l.mesh.Serve(l.serving, l.l, hubmesh.ServeOptions{Version: s.d.opts.Version}) })
+	s.d.work.Go(func() {
+		served <- l.mesh.Serve(l.serving, l.l, hubmesh.ServeOptions{Version: s.d.opts.Version, Drain: 2 * checkEvery})
+	})
 	s.d.work.Go(func() { s.observe(l) })
 	s.d.work.Go(func() { s.bury(l, <-served) })
 	return nil
