@@ -93,6 +93,7 @@ func TestARefusedAddressIsWarnedOfOnceAMinuteWithWhatWasSuppressed(t *testing.T)
 }
 
 // C25 C35: a claim that was lost on a static cluster is made again and told to its owner
+// CF-27
 func TestALostClaimIsMadeAgainByTheFirstQuestionAndLoggedByItsOwner(t *testing.T) {
 	l := &lines{}
 	mesh(t, Options{Logger: l.logger}, func(t *testing.T, c *Cluster) {

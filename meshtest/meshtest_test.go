@@ -70,6 +70,7 @@ func (c *Cluster) create(t testing.TB, paths ...string) {
 }
 
 // C1 C2 C5
+// invariant 61
 func TestAProcessHubIsReachedFromEverySilo(t *testing.T) {
 	mesh(t, Options{}, func(t *testing.T, c *Cluster) {
 		serve(t, c.Silo("s1"), "portal/x")
@@ -83,6 +84,7 @@ func TestAProcessHubIsReachedFromEverySilo(t *testing.T) {
 }
 
 // decision 3
+// invariant 64
 func TestANodeHasOneHubInTheClusterAndIsReadFromEverySilo(t *testing.T) {
 	mesh(t, Options{}, func(t *testing.T, c *Cluster) {
 		c.create(t, "acme", "acme/a")
@@ -176,6 +178,7 @@ func TestANodeOfACrashedSiloIsServedByAnother(t *testing.T) {
 }
 
 // C41, decision 5
+// CF-28
 func TestALapseIsToldByTheOwnerFromAnotherSiloInsideTheCallersBudget(t *testing.T) {
 	mesh(t, Options{StartDelay: func(string) time.Duration { return 15 * time.Second }}, func(t *testing.T, c *Cluster) {
 		c.create(t, "acme", "acme/a")

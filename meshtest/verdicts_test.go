@@ -18,6 +18,7 @@ import (
 )
 
 // C3 C4, fault 7: a remembered entry that is denied is no verdict
+// invariant 52
 func TestAnAddressThatHasMovedIsFoundInsideTheCallersBudget(t *testing.T) {
 	mesh(t, Options{}, func(t *testing.T, c *Cluster) {
 		first := serve(t, c.Silo("s1"), "portal/x")
@@ -69,6 +70,7 @@ func TestAQuestionForNobodyLeavesNothingBehind(t *testing.T) {
 }
 
 // C27
+// invariant 56
 func TestAFailureFromAnotherSiloNamesAddressMessageAndWhoAnswered(t *testing.T) {
 	mesh(t, Options{}, func(t *testing.T, c *Cluster) {
 		k := hub.NewKind("bad", hub.Limits{})
@@ -127,6 +129,7 @@ func TestASiloThatStepsAsideOrIsPutOutSaysSoAndEachDisposalHasItsLines(t *testin
 }
 
 // C39
+// invariant 57
 func TestAPathWithoutANodeIsNotFoundWithoutTheReadBudgetBeingPaid(t *testing.T) {
 	mesh(t, Options{}, func(t *testing.T, c *Cluster) {
 		c.create(t, "acme")

@@ -118,6 +118,7 @@ func (v *viewer) check(t *testing.T, stored node.Node) {
 
 // faults 18 and 19
 // SY-4, C28
+// invariant 63
 func TestAWatchGoesOnFromItsVersionWhenItsOwnerDiesMovesOrStartsAgain(t *testing.T) {
 	mesh(t, Options{Seed: 5, Silos: 3}, func(t *testing.T, c *Cluster) {
 		c.create(t, "acme", "acme/a")

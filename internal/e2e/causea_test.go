@@ -131,6 +131,7 @@ func TestAfterAnEventOfTheMembershipTheNextReadIsServedWithoutARestart(t *testin
 }
 
 // edge §7; messaging §2.1: what operators search logs for is found in the logs of a real run, and what must be empty is.
+// C38
 func TestTheQueriesOfOperatorsFindWhatTheyShouldInTheLogs(t *testing.T) {
 	t.Setenv("HUBMESH_TESTING", "1")
 	w := newTown(t)

@@ -157,6 +157,7 @@ func (p *silo) owned(names []string) {
 }
 
 // issue 5: SIGKILL of a silo; faults.md
+// invariant 62
 func TestWhenTheOwnerIsKilledItsNodesAnswerElsewhereAndNothingAcknowledgedIsLost(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)

@@ -11,6 +11,7 @@ import (
 )
 
 // decision 2: exactly one outcome for every request
+// invariant 46
 func TestARequestForAPathThatCanBeNoNodesIsAnsweredOnceAndLeavesNothingPending(t *testing.T) {
 	m, err := hub.New(hub.Options{ID: "1", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -35,6 +36,7 @@ func TestARequestForAPathThatCanBeNoNodesIsAnsweredOnceAndLeavesNothingPending(t
 }
 
 // protocol.md §6; decision 6: what met a silo on its way down was not executed, and is sent again elsewhere
+// invariant 44
 func TestARequestThatMetAProcessOnItsWayDownLooksAgainUnlessItHadBegun(t *testing.T) {
 	m, err := hub.New(hub.Options{ID: "1", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -258,6 +258,7 @@ func TestTheBudgetOfAQuestionIsTheLongestOfThoseWhoWait(t *testing.T) {
 }
 
 // protocol §6; protocol §8: at most eight times.
+// invariant 45
 func TestAMessageThatIsRefusedMoreThanEightTimesIsAnswered(t *testing.T) {
 	w := newWagon(t, false)
 	w.lane.Submit(1)

@@ -204,6 +204,7 @@ func TestASatellitesOwnerIsEverythingBeforeItsFirstSatelliteSegment(t *testing.T
 }
 
 // messaging §1.12
+// CF-26
 func TestAProcessAddressThatNobodyServesIsRefusedAsTransientAndUnserved(t *testing.T) {
 	_, _, m := newResolver(t)
 	defer m.Close(context.Background())
