@@ -408,6 +408,7 @@ func listenAndServe(t *testing.T, m *hubmesh.Mesh) string {
 }
 
 // issue 4: queue usage as a metric
+// fault 29
 func TestTheNotificationQueueOfTheDatabaseIsAMetric(t *testing.T) {
 	_, url := database(t)
 	m, _ := share(t, url)
