@@ -124,10 +124,13 @@ func TestAfterAnEventOfTheMembershipTheNextReadIsServedWithoutARestart(t *testin
 	if n := len(a.log.lines("This silo has joined the cluster")); n != starts {
 		t.Errorf("the owner has joined %d times; want %d", n, starts)
 	}
-	s, err := a.status()
-	if err != nil || s.Totals.Claims.ProcessesLanded != s.Totals.Claims.Processes {
-		t.Errorf("claims: %+v, %v", s.Totals.Claims, err)
-	}
+	wait(t, "every claim to have landed again", func() error {
+		s, err := a.status()
+		if err == nil && s.Totals.Claims.ProcessesLanded != s.Totals.Claims.Processes {
+			err = fmt.Errorf("claims: %+v", s.Totals.Claims)
+		}
+		return err
+	})
 }
 
 // edge §7; messaging §2.1: what operators search logs for is found in the logs of a real run, and what must be empty is.

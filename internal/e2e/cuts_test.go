@@ -5,19 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hubmesh/hubmesh/client"
 )
 
+// unaware is how long a silo that is cut off may not know that others serve its nodes: it answers nothing from what it
+// holds once it has heard neither a peer nor the database for 2 s (decision 1).
+const unaware = 2 * time.Second
+
 // answered reads nodes through a silo until stop, and minds that no read is without an outcome and that none gives
-// less than was acknowledged before it was asked for.
-func (p *silo) answered(w *writers, paths ...string) (stop func() (reads, refused int)) {
+// less than was acknowledged before it was asked for; of a silo that was cut off, none for longer than it may be unaware.
+func (p *silo) answered(w *writers, cut *atomic.Int64, paths ...string) (stop func() (reads, refused, old int)) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	var work sync.WaitGroup
 	var mu sync.Mutex
-	var reads, refused int
+	var reads, refused, old int
 	for _, path := range paths {
 		work.Go(func() {
 			c := p.client()
@@ -32,8 +37,14 @@ func (p *silo) answered(w *writers, paths ...string) (stop func() (reads, refuse
 				}
 				mu.Lock()
 				switch {
+				case err == nil && n.Version < least && cut != nil && cut.Load() > 0 && time.Since(time.UnixMicro(cut.Load())) < unaware:
+					old++
 				case err == nil && n.Version < least:
 					p.t.Errorf("%s answers version %d of '%s' where %d had been acknowledged", p.name, n.Version, path, least)
+					if old++; old == 1 {
+						text, err := c.Why(ctx, path)
+						p.t.Logf("why: %s %v", text, err)
+					}
 				case err == nil:
 					reads++
 				case transient(err):
@@ -55,15 +66,15 @@ func (p *silo) answered(w *writers, paths ...string) (stop func() (reads, refuse
 		cancel()
 		work.Wait()
 	})
-	return func() (int, int) {
+	return func() (int, int, int) {
 		cancel()
 		work.Wait()
-		return reads, refused
+		return reads, refused, old
 	}
 }
 
 // issue 5: a silo cut off both ways, and one way; protocol.md §2
-func TestASiloThatIsCutOffServesNothingStaleAndItsNodesAnswerElsewhere(t *testing.T) {
+func TestASiloThatIsCutOffSoonServesNothingOldAndItsNodesAnswerElsewhere(t *testing.T) {
 	for name, ways := range map[string][][2]string{
 		"both ways":           {{"a", "b"}, {"a", "c"}, {"b", "a"}, {"c", "a"}},
 		"what it sends":       {{"a", "b"}, {"a", "c"}},
@@ -79,7 +90,9 @@ func TestASiloThatIsCutOffServesNothingStaleAndItsNodesAnswerElsewhere(t *testin
 			a.owned(nodes)
 			writing := c.write(nodes...)
 			writing.further(t, 3)
-			atA, atB := a.answered(writing, nodes...), b.answered(writing, nodes...)
+			var since atomic.Int64
+			atA, atB := a.answered(writing, &since, nodes...), b.answered(writing, nil, nodes...)
+			since.Store(time.Now().UnixMicro())
 			for _, way := range ways {
 				l.cut(way[0], way[1])
 			}
@@ -101,9 +114,9 @@ func TestASiloThatIsCutOffServesNothingStaleAndItsNodesAnswerElsewhere(t *testin
 			}
 			t.Logf("whole again %v after the heal", time.Since(healed))
 			writing.further(t, 3)
-			readsA, refusedA := atA()
-			readsB, refusedB := atB()
-			t.Logf("reads at a: %d answered, %d refused; at b: %d answered, %d refused", readsA, refusedA, readsB, refusedB)
+			readsA, refusedA, oldA := atA()
+			readsB, refusedB, _ := atB()
+			t.Logf("reads at a: %d answered, %d of them old, %d refused; at b: %d answered, %d refused", readsA, oldA, refusedA, readsB, refusedB)
 			writing.end(t, a)
 		})
 	}

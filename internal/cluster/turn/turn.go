@@ -15,7 +15,8 @@ import (
 type Clock interface {
 	// Now is the time since some fixed moment, on a clock that does not jump.
 	Now() time.Duration
-	// After runs f on the turn once d has passed, never before After has returned. stop keeps f
+	// After runs f on the turn once d has passed, never before After has returned. What is due at once, with a
+	// d of 0, runs in the order of After: what a silo asks itself is in order, as on a connection. stop keeps f
 	// from running where it has not begun; it must be called on the turn.
 	After(d time.Duration, f func()) (stop func())
 }
@@ -25,13 +26,14 @@ type Loop struct {
 	mu      sync.Mutex
 	base    time.Time
 	timers  map[*timer]struct{} // those that have not fired
+	atOnce  []*timer            // those without a delay, in their order; each has a goroutine that runs the first
 	firing  sync.WaitGroup
 	later   []func() // to be done when the present turn has ended
 	stopped bool
 }
 
 type timer struct {
-	t *time.Timer
+	t *time.Timer // nil: without a delay
 	f func()
 }
 
@@ -71,16 +73,30 @@ func (l *Loop) After(d time.Duration, f func()) (stop func()) {
 	t := &timer{f: f}
 	l.timers[t] = struct{}{}
 	l.firing.Add(1)
-	t.t = time.AfterFunc(max(d, 0), func() {
-		defer l.firing.Done()
-		l.mu.Lock()
-		defer l.leave()
-		if _, waits := l.timers[t]; waits {
-			delete(l.timers, t)
-			t.f()
-		}
-	})
+	if d <= 0 {
+		// The goroutines of timers that fire together enter the turn in any order.
+		l.atOnce = append(l.atOnce, t)
+		go l.fire(nil)
+	} else {
+		t.t = time.AfterFunc(d, func() { l.fire(t) })
+	}
 	return func() { l.cancel(t) }
+}
+
+// fire runs a timer, or the first of those without a delay.
+func (l *Loop) fire(t *timer) {
+	defer l.firing.Done()
+	l.mu.Lock()
+	defer l.leave()
+	if t == nil {
+		t = l.atOnce[0]
+		l.atOnce[0] = nil
+		l.atOnce = l.atOnce[1:]
+	}
+	if _, waits := l.timers[t]; waits {
+		delete(l.timers, t)
+		t.f()
+	}
 }
 
 func (l *Loop) cancel(t *timer) {
@@ -88,7 +104,7 @@ func (l *Loop) cancel(t *timer) {
 		return
 	}
 	delete(l.timers, t)
-	if t.t.Stop() {
+	if t.t != nil && t.t.Stop() {
 		l.firing.Done()
 	}
 }

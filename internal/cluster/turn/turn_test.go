@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -134,4 +135,34 @@ func TestStopWaitsForTheStepThatRuns(t *testing.T) {
 		close(stopped)
 	}()
 	<-stopped
+}
+
+// What a silo asks itself is in order, as on a connection. The goroutines of all of these wait for the turn at once,
+// and a mutex gives it to them in any order.
+func TestWhatIsDueAtOnceRunsInItsOrder(t *testing.T) {
+	l := New()
+	const n = 2000
+	var ran []int
+	done := make(chan struct{})
+	l.Do(func() {
+		for i := range n {
+			stop := l.After(0, func() {
+				ran = append(ran, i)
+				if i == n-1 {
+					close(done)
+				}
+			})
+			if i%10 == 5 {
+				stop()
+			}
+		}
+		for range 100 {
+			runtime.Gosched() // they come to wait
+		}
+	})
+	<-done
+	l.Stop()
+	if len(ran) != n-n/10 || !slices.IsSorted(ran) {
+		t.Errorf("%d ran, in order: %v", len(ran), slices.IsSorted(ran))
+	}
 }
