@@ -12,9 +12,10 @@ import (
 	"github.com/hubmesh/hubmesh/client"
 )
 
-// unaware is how long a silo that is cut off may not know that others serve its nodes: it answers nothing from what it
-// holds once it has heard neither a peer nor the database for 2 s (decision 1).
-const unaware = 2 * time.Second
+// unaware is how long after the cut a silo that is cut off may not know that others serve its nodes: it is put out
+// within 2 s, and answers nothing from what it holds once neither a peer nor the database has confirmed it for 2 s
+// (decision 1).
+const unaware = 4 * time.Second
 
 // answered reads nodes through a silo until stop, and minds that no read is without an outcome and that none gives
 // less than was acknowledged before it was asked for; of a silo that was cut off, none for longer than it may be unaware.

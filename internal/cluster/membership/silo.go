@@ -92,7 +92,7 @@ type Silo struct {
 
 // Events are what a silo in the table tells whoever runs it, on the turn.
 type Events struct {
-	// Heard: the table has answered; may be nil.
+	// Heard: the table has answered, and this silo stands in the view that it has; may be nil.
 	Heard func()
 	// Chosen: the silo is about to shake hands and to join under an epoch; its connections carry it.
 	Chosen func(Epoch)
@@ -245,13 +245,18 @@ func (s *Silo) beat() {
 		if err != nil {
 			return
 		}
-		if s.events.Heard != nil {
-			s.events.Heard()
-		}
-		if k != s.known {
+		if k != s.known { // perhaps this silo has been put out: the answer says nothing for it
 			s.Refresh()
+			return
 		}
+		s.heard()
 	})
+}
+
+func (s *Silo) heard() {
+	if s.events.Heard != nil {
+		s.events.Heard()
+	}
 }
 
 // Applied notes the key of the view that this silo works with, so that a heartbeat whose answer has
@@ -264,8 +269,13 @@ func (s *Silo) Refresh() {
 		return
 	}
 	s.table.View(func(v *View, err error) {
-		if err == nil {
-			s.events.Viewed(v)
+		if err != nil {
+			return
+		}
+		self := s.me.Epoch
+		s.events.Viewed(v)
+		if self != 0 && s.me.Epoch == self && v.Has(self) {
+			s.heard()
 		}
 	})
 }
