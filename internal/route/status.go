@@ -31,7 +31,7 @@ type RouterCounts struct {
 
 // Refusals lists the reasons for which a router refuses, in order.
 func Refusals() []cluster.Reason {
-	return []cluster.Reason{cluster.NoEntry, cluster.Released, cluster.Unknown, cluster.Starting, cluster.Stopping, cluster.Overloaded}
+	return []cluster.Reason{cluster.NoEntry, cluster.Released, cluster.Unknown, cluster.Starting, cluster.Stopping, cluster.Overloaded, cluster.NoSilo}
 }
 
 // Status describes this silo.

@@ -24,6 +24,7 @@ type links struct {
 	d     *membership.Detector
 	delay time.Duration // of a pong
 	mute  bool          // no pong comes
+	load  int           // that a pong tells
 	dial  error         // what a dial ends with
 
 	dials, pings []time.Duration
@@ -46,10 +47,10 @@ func (l *links) Dial(m membership.Member, done func(error)) {
 	})
 }
 
-func (l *links) Ping(_ membership.Member, pong func()) {
+func (l *links) Ping(_ membership.Member, pong func(int)) {
 	l.pings = append(l.pings, l.clock.Now())
 	if !l.mute {
-		l.clock.After(l.delay, pong)
+		l.clock.After(l.delay, func() { pong(l.load) })
 	}
 }
 
