@@ -99,6 +99,7 @@ func Run(o Options) Result {
 	}
 	w.run(warm + time.Duration(o.Silos)*50*time.Millisecond)
 	w.load()
+	w.shift()
 	var undo []func()
 	for _, d := range o.Schedule {
 		w.at(d.At, nil, func() { w.strike(d, loadEnd, &undo) })
@@ -283,11 +284,7 @@ func (w *world) roundUp() {
 			}
 		}
 		for _, a := range nodes {
-			p.submit(a, true, func(r *request) {
-				if r.end != endDone {
-					w.check.bad(notServed, "%s from %s: %s %s", a, p.name, r.end, r.refusal.Detail)
-				}
-			})
+			p.submit(a, true, w.check.served)
 		}
 		p.submit("portal/nobody", false, func(r *request) {
 			if r.end != "no-entry" {
@@ -297,6 +294,7 @@ func (w *world) roundUp() {
 	}
 	w.run(w.now + 4*time.Second)
 	w.check.entries()
+	w.check.placements()
 	for _, r := range w.requests {
 		if !r.over && !r.from.dead {
 			w.check.bad(notAnswered, "%s from %s", r.addr, r.from.name)
