@@ -31,8 +31,9 @@ type Host interface {
 	// be read. done is called once, on the turn, never before TypeOf has returned.
 	TypeOf(addr string, done func(nodeType string, ok bool))
 	// HandOver asks for the end of up to n node hubs that are not used, the longest unused first: their next
-	// callers place them elsewhere. It returns at once.
-	HandOver(n int)
+	// callers place them elsewhere. done is called once, on the turn, perhaps before HandOver returns, with how many
+	// have ended.
+	HandOver(n int, done func(ended int))
 	// Evicted says that this silo is in no view any more: every node hub is to be killed at once.
 	Evicted()
 	// Applied says that a newer view counts.

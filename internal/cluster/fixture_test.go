@@ -193,8 +193,8 @@ func (f *fixture) Stopping(addr string) bool       { return f.stopping[addr] }
 func (f *fixture) Granted(addr string, _ uint64)   { f.event("granted %s", addr) }
 func (f *fixture) StepAside(addr string, _ uint64) { f.event("step aside %s", addr) }
 
-func (f *fixture) Load() int      { return f.load }
-func (f *fixture) HandOver(n int) { f.event("hand over %d", n) }
+func (f *fixture) Load() int                      { return f.load }
+func (f *fixture) HandOver(n int, done func(int)) { f.event("hand over %d", n); done(n) }
 func (f *fixture) TypeOf(addr string, done func(string, bool)) {
 	f.clock.After(0, func() {
 		f.event("read %s", addr)

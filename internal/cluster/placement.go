@@ -73,7 +73,7 @@ type Placements struct {
 	Failed     int64 `json:"failed"`     // the chosen silo refused or did not answer: another was asked
 	NoSilo     int64 `json:"noSilo"`     // no silo handles the type
 	Taken      int64 `json:"taken"`      // other silos chose this one
-	HandedOver int64 `json:"handedOver"` // asked to end here because this silo is much more loaded
+	HandedOver int64 `json:"handedOver"` // ended here because this silo is much more loaded
 }
 
 // placing is the part of a resolution that places a node hub.
@@ -272,11 +272,13 @@ func (k *Core) placed(m wire.Place, answer func(wire.Answer)) {
 // shedding is where a silo stands that may be much more loaded than others.
 type shedding struct {
 	looks int           // in a row that found it much more loaded
+	busy  bool          // the host looks for what it can end
 	quota int           // what is left of the present hand-over
 	rest  time.Duration // no other begins before
 }
 
-// Surplus is how many node hubs this silo is to hand over now. It is asked once a [Placement.Look]. A hand-over
+// Surplus is how many node hubs this silo is to hand over now; after an answer but 0, [Core.HandedOver] is to be
+// called. It is asked once a [Placement.Look]. A hand-over
 // begins when the silo has been much more loaded for some looks, moves no more than takes it out of that, and
 // is followed by a pause: what it moved shows up elsewhere only when somebody asks for it.
 func (k *Core) Surplus() int {
@@ -286,17 +288,27 @@ func (k *Core) Surplus() int {
 		s.looks, s.quota = 0, 0
 		return 0
 	}
+	if s.busy {
+		return 0
+	}
 	if s.quota == 0 {
 		if s.looks++; s.looks < p.Steady || k.clock.Now() < s.rest {
 			return 0
 		}
 		s.quota = p.Excess(own, least)
 	}
-	n := min(p.Batch, s.quota)
-	if s.quota -= n; s.quota == 0 {
-		s.looks, s.rest = 0, k.clock.Now()+p.Pause
+	s.busy = true
+	return min(p.Batch, s.quota)
+}
+
+// HandedOver notes how many node hubs have ended on account of [Core.Surplus].
+func (k *Core) HandedOver(n int) {
+	s := &k.shed
+	s.busy = false
+	k.counts.Placements.HandedOver += int64(n)
+	if s.quota = max(0, s.quota-n); s.quota == 0 {
+		s.looks, s.rest = 0, k.clock.Now()+k.config.Placement.Pause
 	}
-	return n
 }
 
 // leastLike is the least load among the silos that handle every type that this one does; -1 for none. What

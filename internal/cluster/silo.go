@@ -98,8 +98,7 @@ func (s *Silo) Start() {
 func (s *Silo) balance() {
 	s.stopBalance = s.clock.After(s.config.Placement.Look, func() {
 		if n := s.Surplus(); n > 0 {
-			s.counts.Placements.HandedOver += int64(n)
-			s.host.HandOver(n)
+			s.host.HandOver(n, s.HandedOver)
 		}
 		s.balance()
 	})

@@ -27,9 +27,12 @@ func (c *Cluster) TypeOf(addr string, done func(nodeType string, ok bool)) {
 }
 
 // HandOver implements cluster.Host.
-func (c *Cluster) HandOver(n int) {
+func (c *Cluster) HandOver(n int, done func(ended int)) {
 	c.mesh.Go(func() {
 		ended := c.mesh.RetireUnused(n, handOverUnused, func(h *hub.Hub) bool { return !IsProcessAddress(h.Address().Type()) })
-		c.log.Info("Node hubs that are not used are handed over: this silo is much more loaded than another", "silo", c.name, "ended", ended, "wanted", n)
+		if ended > 0 {
+			c.log.Info("Node hubs that are not used are handed over: this silo is much more loaded than another", "silo", c.name, "ended", ended, "wanted", n)
+		}
+		c.turn.Do(func() { done(ended) })
 	})
 }

@@ -64,6 +64,14 @@ func Repairs(st Status) map[string]int64 {
 	}
 }
 
+// Placements are the sums of node hubs that were placed on another silo than their caller's, by why, and of what
+// became of that.
+func Placements(st Status) map[string]int64 {
+	p := st.Resolve.Placements
+	return map[string]int64{"by-type": p.ByType, "by-load": p.ByLoad, "by-leaving": p.ByLeaving,
+		"failed": p.Failed, "no-silo": p.NoSilo, "taken": p.Taken, "handed-over": p.HandedOver}
+}
+
 // Report implements cluster.Reporter.
 func (c *Cluster) Report() json.RawMessage {
 	st := c.status()

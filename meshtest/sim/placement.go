@@ -19,8 +19,8 @@ type placement struct {
 }
 
 // retyped is how long after a node was created anew with another type a silo may still act on the former one: a
-// request's budget, and what was under way.
-const retyped = budget + time.Second
+// request's budget, the longest pause in the middle of it, and what was under way.
+const retyped = budget + 4*time.Second + time.Second
 
 func newPlacement(seed uint64) placement {
 	r := rand.New(rand.NewPCG(seed, 5))
@@ -103,21 +103,26 @@ func (p *process) TypeOf(addr string, done func(string, bool)) {
 	p.w.check.count("types read before a placement", 1)
 	p.w.table.do(p, func() { is = p.w.table.typeOf(addr) }, func(err error) {
 		if err != nil {
-			p.unread[addr] = p.w.now
+			p.unread[addr] = true
+		} else {
+			delete(p.unread, addr)
 		}
 		done(is, err == nil)
 	})
 }
 
 // HandOver implements cluster.Host. During the rest it would be traffic of its own.
-func (p *process) HandOver(n int) {
+func (p *process) HandOver(n int, done func(int)) {
+	ended := 0
 	for _, h := range p.sortedNodes() {
 		if n > 0 && !p.w.resting() && h.state == active && !h.busy && len(h.queue) == 0 {
 			p.w.check.count("handed over", 1)
 			h.stop()
 			n--
+			ended++
 		}
 	}
+	done(ended)
 }
 
 // handled tells whether some silo that stays handles the type of a node.
@@ -138,8 +143,7 @@ func (w *world) retypedLately(addr string) bool {
 // misplaced notes that a silo was chosen for a node whose type it does not handle.
 func (c *checker) misplaced(p *process, addr string) {
 	c.count("placed before its type was known", 1)
-	at, unread := p.unread[addr]
-	if !c.w.retypedLately(addr) && !(unread && c.w.now-at < retyped) {
+	if !c.w.retypedLately(addr) && !p.unread[addr] {
 		c.bad(wrongSilo, "%s at %s", addr, p.name)
 	}
 }

@@ -23,8 +23,8 @@ type process struct {
 	addr    string
 	id      int
 	me      membership.Member
-	ballast int                      // beyond its node hubs, when silos are compared
-	unread  map[string]time.Duration // when the type of a node could not be read last
+	ballast int             // beyond its node hubs, when silos are compared
+	unread  map[string]bool // nodes whose type could not be read last
 	dead    bool
 	leaving bool
 	paused  time.Duration // until
@@ -101,7 +101,7 @@ func (h handler) Broken(to transport.Peer, cause error) { h.p.silo.Broken(to, ca
 
 func (w *world) start(name string) *process {
 	p := &process{w: w, name: name, addr: name + ":1", id: len(w.procs), hubs: map[string]*processHub{}, nodes: map[string]*nodeHub{},
-		parked: map[string][]*arrival{}, lanes: map[string]*route.Lane[*request]{}, seqs: map[string]int{}, unread: map[string]time.Duration{}}
+		parked: map[string][]*arrival{}, lanes: map[string]*route.Lane[*request]{}, seqs: map[string]int{}, unread: map[string]bool{}}
 	p.me = membership.Member{Name: name, Addr: p.addr, Types: w.place.types()}
 	p.ballast = w.place.ballast()
 	w.procs = append(w.procs, p)
