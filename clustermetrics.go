@@ -140,7 +140,7 @@ func (f *families) silo(st route.Status) {
 			f.gauge("cluster_node_hubs", float64(*one.NodeHubs), one.Silo)
 		}
 	}
-	for what, n := range route.Placements(st) {
+	for what, n := range st.Placements {
 		f.count("cluster_placements_total", n, what)
 	}
 	f.gauge("cluster_members", float64(up), "up")

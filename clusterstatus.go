@@ -152,7 +152,7 @@ func (t *clusterTotals) add(text json.RawMessage) {
 	t.Claims.ProcessesLanded += one.Claims.ProcessesLanded
 	t.Claims.Claiming += one.Claims.Claiming
 	t.Claims.Granted += one.Claims.Granted
-	for k, n := range route.Placements(one.Status) {
+	for k, n := range one.Placements {
 		t.Placements[k] += n
 	}
 	for k, n := range one.Refusals {

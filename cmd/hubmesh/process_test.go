@@ -532,6 +532,7 @@ func TestAStartThatCannotSucceedMakesNothingAndSaysOneThing(t *testing.T) {
 		{"a silo's address without a port", exitUsage, "--cluster-listen 'here': want HOST:PORT", append(silo[:2:2], "--cluster-listen", "here", "--cluster-secret-file", file)},
 		{"a silo that nobody can dial", exitUsage, "pass --advertise HOST:PORT", append(silo[:2:2], "--cluster-listen", "0.0.0.0:7946", "--cluster-secret-file", file)},
 		{"an advertised address of nobody", exitUsage, "names no host", append(silo, "--advertise", "0.0.0.0:7946")},
+		{"node types without a cluster", exitUsage, "--node-types is for a silo", []string{"--node-types", "A"}},
 		{"a flag of silos alone", exitUsage, "pass --cluster-listen", []string{"--name", "a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -92,7 +92,7 @@ type Counts struct {
 	FromCache      int64 `json:"fromCache"`
 	AskedEverybody int64 `json:"askedEverybody"` // resolutions whose slot owner could not say
 
-	Placements Placements `json:"placements"`
+	Placements Placements `json:"-"` // they are told by themselves
 }
 
 // New returns a core that is in no view.

@@ -67,13 +67,13 @@ func (stranger) Placed(membership.Epoch)           {}
 // Placements are sums since the start of node hubs that were placed on another silo than their caller's, by
 // reason, and of what became of that.
 type Placements struct {
-	ByType     int64 `json:"byType"`     // this silo does not handle the type
-	ByLoad     int64 `json:"byLoad"`     // this silo is much more loaded
-	ByLeaving  int64 `json:"byLeaving"`  // this silo is leaving
-	Failed     int64 `json:"failed"`     // the chosen silo refused or did not answer: another was asked
-	NoSilo     int64 `json:"noSilo"`     // no silo handles the type
-	Taken      int64 `json:"taken"`      // other silos chose this one
-	HandedOver int64 `json:"handedOver"` // ended here because this silo is much more loaded
+	ByType     int64 // this silo does not handle the type
+	ByLoad     int64 // this silo is much more loaded
+	ByLeaving  int64 // this silo is leaving
+	Failed     int64 // the chosen silo refused or did not answer: another was asked
+	NoSilo     int64 // no silo handles the type
+	Taken      int64 // other silos chose this one
+	HandedOver int64 // ended here because this silo is much more loaded
 }
 
 // placing is the part of a resolution that places a node hub.

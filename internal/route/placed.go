@@ -18,7 +18,7 @@ func (c *Cluster) Load() int { return c.silo.Claims.Nodes() }
 
 // TypeOf implements cluster.Host: it reads the row, off the turn.
 func (c *Cluster) TypeOf(addr string, done func(nodeType string, ok bool)) {
-	c.mesh.Go(func() {
+	c.after(0, func() {
 		ctx, cancel := c.mesh.Bounds().Context(c.mesh.Context(), budget.StoreRead, "place "+addr)
 		defer cancel()
 		row, err := c.nodes.rows.Read(message.WithIdentity(ctx, message.SystemIdentity()), node.Path(addr))
@@ -28,7 +28,7 @@ func (c *Cluster) TypeOf(addr string, done func(nodeType string, ok bool)) {
 
 // HandOver implements cluster.Host.
 func (c *Cluster) HandOver(n int, done func(ended int)) {
-	c.mesh.Go(func() {
+	c.after(0, func() {
 		ended := c.mesh.RetireUnused(n, handOverUnused, func(h *hub.Hub) bool { return !IsProcessAddress(h.Address().Type()) })
 		if ended > 0 {
 			c.log.Info("Node hubs that are not used are handed over: this silo is much more loaded than another", "silo", c.name, "ended", ended, "wanted", n)

@@ -13,6 +13,9 @@ type Status struct {
 	Router RouterCounts `json:"router"`
 	// Refusals are the deliveries that were not delivered, by reason: sums since the start.
 	Refusals map[string]int64 `json:"refusals"`
+	// Placements are the node hubs that were placed on another silo than their caller's, by why, and what became of
+	// that: sums since the start.
+	Placements map[string]int64 `json:"placements"`
 	// Repairs are the sums of what mended the directory, by what it was.
 	Repairs map[string]int64 `json:"repairs"`
 	// Process is what the process adds about itself.
@@ -48,7 +51,7 @@ func (c *Cluster) status() Status {
 	for _, r := range Refusals() {
 		st.Refusals[r.String()] = n.refusedFor[r].Load()
 	}
-	st.Repairs = Repairs(st)
+	st.Placements, st.Repairs = placements(st.Resolve.Placements), Repairs(st)
 	return st
 }
 
@@ -64,10 +67,7 @@ func Repairs(st Status) map[string]int64 {
 	}
 }
 
-// Placements are the sums of node hubs that were placed on another silo than their caller's, by why, and of what
-// became of that.
-func Placements(st Status) map[string]int64 {
-	p := st.Resolve.Placements
+func placements(p cluster.Placements) map[string]int64 {
 	return map[string]int64{"by-type": p.ByType, "by-load": p.ByLoad, "by-leaving": p.ByLeaving,
 		"failed": p.Failed, "no-silo": p.NoSilo, "taken": p.Taken, "handed-over": p.HandedOver}
 }

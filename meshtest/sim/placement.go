@@ -173,6 +173,30 @@ func (c *checker) served(r *request) {
 	}
 }
 
+// strangers asks for nodes that nobody serves through one silo each that does not handle the type, where there is
+// one: nobody else asks, so it has to be placed.
+func (w *world) strangers() {
+	for _, p := range w.alive() {
+		for _, n := range p.sortedNodes() {
+			n.stop()
+		}
+	}
+	w.run(w.now + time.Second)
+	for i, a := range nodes {
+		var askers []*process
+		for _, p := range w.alive() {
+			if !p.me.Handles(w.table.typeOf(a)) {
+				askers = append(askers, p)
+			}
+		}
+		if len(askers) > 0 {
+			w.check.count("nodes that had to be placed", 1)
+			askers[i%len(askers)].submit(a, true, w.check.served)
+		}
+	}
+	w.run(w.now + time.Second)
+}
+
 // inMoments bounds a refusal that waits for nobody, on a network that takes up to 40 ms now and then: a read, a
 // lookup, and the rounds of a locate before it.
 const inMoments = 500 * time.Millisecond

@@ -273,6 +273,7 @@ func (w *world) quiet() {
 
 // roundUp asks every live hub from every silo, then looks at the entries.
 func (w *world) roundUp() {
+	w.strangers()
 	for _, p := range w.alive() {
 		for _, q := range w.alive() {
 			for _, a := range q.sortedHubs() {
