@@ -2,16 +2,33 @@ package hub
 
 import (
 	"slices"
+	"sync"
 	"testing"
 	"time"
 )
 
 // follower notes what a mesh tells its watcher.
-type follower struct{ there []string }
+type follower struct {
+	mu    sync.Mutex
+	there []string
+}
 
-func (f *follower) Registered(h *Hub) { f.there = append(f.there, h.Path()) }
+func (f *follower) Registered(h *Hub) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.there = append(f.there, h.Path())
+}
+
 func (f *follower) Removed(h *Hub) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.there = slices.DeleteFunc(f.there, func(p string) bool { return p == h.Path() })
+}
+
+func (f *follower) has(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Contains(f.there, path)
 }
 
 // decision 3: "Node hubs … stop when idle"
@@ -22,12 +39,12 @@ func TestTheWatcherIsToldOfAHubThatRetires(t *testing.T) {
 		k := echoes(nil)
 		k.Idle = 5 * time.Minute
 		r.start("acme/a", k)
-		if !slices.Contains(f.there, "acme/a") {
-			t.Fatalf("%v", f.there)
+		if !f.has("acme/a") {
+			t.Fatal("it is not told of one that starts")
 		}
 		<-time.After(10 * time.Minute)
-		if r.Find("acme/a") != nil || slices.Contains(f.there, "acme/a") {
-			t.Fatalf("%v", f.there)
+		if r.Find("acme/a") != nil || f.has("acme/a") {
+			t.Fatal("it is not told")
 		}
 	})
 }

@@ -17,6 +17,7 @@ const (
 	unreachable    = "a live process hub was not reached"
 	notServed      = "a node was not served"
 	wrongSilo      = "a node was placed on a silo that does not handle its type"
+	wrongLoad      = "a silo counts other node hubs than it has"
 	falseNoSilo    = "told that no silo handles a type that one does"
 	falseNoEntry   = "told not here of a live address"
 	falseReleased  = "told closed of a live address"

@@ -204,6 +204,9 @@ const inMoments = 500 * time.Millisecond
 // placements sums what the silos have counted.
 func (c *checker) placements() {
 	for _, p := range c.w.procs {
+		if is := p.silo.Claims.Counts(); p.silo.Claims.Nodes() != is.Claiming+is.Granted && !p.dead {
+			c.bad(wrongLoad, "%s counts %d node hubs and has %+v", p.name, p.silo.Claims.Nodes(), is)
+		}
 		n := p.silo.Counts().Placements
 		for what, n := range map[string]int64{"type": n.ByType, "load": n.ByLoad, "leaving": n.ByLeaving} {
 			c.count(fmt.Sprintf("placed elsewhere: %s", what), int(n))

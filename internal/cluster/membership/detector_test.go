@@ -300,3 +300,31 @@ func TestADetectorThatWasStoppedDoesNothing(t *testing.T) {
 		t.Fatal("it pings")
 	}
 }
+
+// decision 3: loads come with the pongs
+func TestALoadIsThatOfTheLastPongAndOfWhatWasPlacedSince(t *testing.T) {
+	c, l, d := watching(t)
+	if n, known := d.Load(peer.Epoch); known {
+		t.Fatalf("%d before the first pong", n)
+	}
+	d.Placed(peer.Epoch) // of what is not known nothing is counted
+	l.load = 7
+	c.Run(300 * ms)
+	d.Placed(peer.Epoch)
+	d.Placed(peer.Epoch)
+	if n, known := d.Load(peer.Epoch); !known || n != 9 {
+		t.Fatalf("%d, %v", n, known)
+	}
+	c.Run(300 * ms)
+	if n, _ := d.Load(peer.Epoch); n != 7 {
+		t.Fatalf("%d", n)
+	}
+	l.mute = true
+	c.Run(900 * ms)
+	if n, known := d.Load(peer.Epoch); known {
+		t.Fatalf("%d of a suspect peer", n)
+	}
+	if _, known := d.Load(99); known {
+		t.Fatal("of nobody")
+	}
+}
