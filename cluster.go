@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -36,6 +37,9 @@ type Cluster struct {
 	// Secret is shared by all silos, and of at least [MinClusterSecret] random bytes: connections between
 	// silos are TLS 1.3 by keys that are derived from it, and nobody else may connect.
 	Secret []byte
+	// NodeTypes are the node types whose nodes this silo serves; empty is every type. Nodes of other types, and
+	// those without a type, are served by other silos, and refused for the moment where there is none.
+	NodeTypes []string
 }
 
 // MinClusterSecret is the least length of a cluster's secret, in bytes.
@@ -91,11 +95,15 @@ func (m *Mesh) openSilo(o Options) error {
 	if ip := net.ParseIP(host); c.Advertise == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
 		return &ClusterError{Reason: fmt.Sprintf("'%s' names no host that other silos can dial: pass --advertise HOST:PORT", c.Listen)}
 	}
+	types, err := nodeTypes(c.NodeTypes)
+	if err != nil {
+		return err
+	}
 	secure, err := transport.FromSecret(c.Secret, clusterName)
 	if err != nil {
 		return &ClusterError{Reason: err.Error(), Err: err}
 	}
-	s := newSilo(o.Logger, membership.Member{Name: c.Name, Addr: c.Advertise})
+	s := newSilo(o.Logger, membership.Member{Name: c.Name, Addr: c.Advertise, Types: types})
 	if s.me.Name == "" {
 		if s.me.Name = c.Advertise; s.me.Name == "" {
 			s.me.Name = c.Listen
@@ -115,6 +123,24 @@ func (m *Mesh) openSilo(o Options) error {
 	s.net, s.me.Addr = tcp, tcp.Self().Addr
 	m.silo = s
 	return s.reachable(tcp)
+}
+
+// maxNodeTypes bounds the types that a silo lists: the list travels with every view.
+const maxNodeTypes = 256
+
+// nodeTypes checks the types that a silo lists; nil is every type.
+func nodeTypes(list []string) ([]string, error) {
+	if len(list) > maxNodeTypes {
+		return nil, &ClusterError{Reason: fmt.Sprintf("it lists %d node types; want at most %d, or none for all of them (--node-types A,B)", len(list), maxNodeTypes)}
+	}
+	var types []string
+	for _, t := range list {
+		if t == "" || strings.TrimSpace(t) != t || slices.Contains(types, t) {
+			return nil, &ClusterError{Reason: fmt.Sprintf("'%s' is no node type, or is listed twice: pass --node-types A,B, or nothing for every type", t)}
+		}
+		types = append(types, t)
+	}
+	return types, nil
 }
 
 func newSilo(log *slog.Logger, me membership.Member) *silo {

@@ -110,6 +110,8 @@ var siloFamilies = []family{
 	{"cluster_lookups_total", "Questions to this silo as the owner of a slot, by answer.", []string{"answer"}},
 	{"cluster_repairs_total", "What mended the directory.", []string{"repair"}},
 	{"cluster_resolutions_total", "Targets that this silo looked for, and those found in its cache.", []string{"how"}},
+	{"cluster_placements_total", "Node hubs that were placed on another silo than their caller's, by reason, and what became of that.", []string{"what"}},
+	{"cluster_node_hubs", "Node hubs that each silo serves, as this one knows.", []string{"silo"}},
 	{"cluster_deliveries_total", "Messages to and from other silos, and those whose outcome is unknown.", []string{"what"}},
 	{"cluster_refusals_total", "Messages that were not delivered, by reason.", []string{"reason"}},
 	{"cluster_peer_connected", "1 while the connection that this silo dialled is open.", []string{"silo"}},
@@ -140,6 +142,14 @@ func (f *families) silo(st route.Status) {
 		default:
 			up++
 		}
+	}
+	for _, one := range st.Members {
+		if one.NodeHubs != nil {
+			f.gauge("cluster_node_hubs", float64(*one.NodeHubs), one.Silo)
+		}
+	}
+	for what, n := range st.Placements {
+		f.count("cluster_placements_total", n, what)
 	}
 	f.gauge("cluster_members", float64(up), "up")
 	f.gauge("cluster_members", float64(leaving), "leaving")

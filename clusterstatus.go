@@ -29,8 +29,10 @@ type clusterTotals struct {
 	Slots    cluster.SlotCounts `json:"slots"`
 	Claims   claimTotals        `json:"claims"`
 	Refusals map[string]int64   `json:"refusals"`
-	Repairs  map[string]int64   `json:"repairs"`
-	FeedLag  int64              `json:"feedLagMs"` // the greatest
+	// Placements are of node hubs on other silos than their callers'.
+	Placements map[string]int64 `json:"placements"`
+	Repairs    map[string]int64 `json:"repairs"`
+	FeedLag    int64            `json:"feedLagMs"` // the greatest
 }
 
 type claimTotals struct {
@@ -110,7 +112,7 @@ func (a inspectAPI) Cluster(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	st := clusterStatus{AskedBy: m.id, ObservedAt: time.Now().UTC(), Missing: []string{}, Silos: []cluster.SiloReport{},
-		Totals: clusterTotals{Refusals: map[string]int64{}, Repairs: map[string]int64{}}}
+		Totals: clusterTotals{Refusals: map[string]int64{}, Placements: map[string]int64{}, Repairs: map[string]int64{}}}
 	if m.silo == nil {
 		own := m.describe()
 		st.Process = &own
@@ -150,6 +152,9 @@ func (t *clusterTotals) add(text json.RawMessage) {
 	t.Claims.ProcessesLanded += one.Claims.ProcessesLanded
 	t.Claims.Claiming += one.Claims.Claiming
 	t.Claims.Granted += one.Claims.Granted
+	for k, n := range one.Placements {
+		t.Placements[k] += n
+	}
 	for k, n := range one.Refusals {
 		t.Refusals[k] += n
 	}

@@ -152,6 +152,9 @@ func TestASiloThatCanNotStartSaysWhatToDo(t *testing.T) {
 		"somebody else's":        {func(o *hubmesh.Options) { o.Cluster.Advertise = taken.Addr().String() }, "--advertise"},
 		"the secret of others":   {func(o *hubmesh.Options) { o.Cluster.Secret = []byte("a secret of nobody else's") }, "another secret"},
 		"the name of another's":  {func(o *hubmesh.Options) { o.Cluster.Name = "a" }, "another --name"},
+		"a type listed twice":    {func(o *hubmesh.Options) { o.Cluster.NodeTypes = []string{"A", "B", "A"} }, "'A' is no node type, or is listed twice"},
+		"a type without a name":  {func(o *hubmesh.Options) { o.Cluster.NodeTypes = []string{"A", ""} }, "--node-types"},
+		"too many types":         {func(o *hubmesh.Options) { o.Cluster.NodeTypes = make([]string, 257) }, "at most 256"},
 		"an address of no shape": {func(o *hubmesh.Options) { o.Cluster.Listen = "nowhere" }, "want HOST:PORT"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,6 +36,8 @@ type Options struct {
 	Kinds map[string]func(*hub.Kind)
 	// StartDelay delays the start of node hubs; nil is no delay.
 	StartDelay func(path string) time.Duration
+	// NodeTypes are the node types that a silo handles; nil is all of them.
+	NodeTypes func(silo string) []string
 	// Config changes the protocol's sizes; nil leaves the defaults.
 	Config func(*cluster.Config)
 	Bounds *budget.Table // nil is the defaults
@@ -138,7 +140,11 @@ func (c *Cluster) Add(name string) *Silo {
 	s.table = c.Table.Client(func(f func()) { s.Router.Do(func(*cluster.Silo) { f() }) }, func() {
 		s.Router.Do(func(x *cluster.Silo) { x.Member.Refresh() })
 	})
-	s.Router = route.NewCluster(route.ClusterOptions{Mesh: m, Nodes: nodes, Codec: codec, Table: s.table, Me: membership.Member{Name: name, Addr: name + ":1"},
+	me := membership.Member{Name: name, Addr: name + ":1"}
+	if c.opts.NodeTypes != nil {
+		me.Types = c.opts.NodeTypes(name)
+	}
+	s.Router = route.NewCluster(route.ClusterOptions{Mesh: m, Nodes: nodes, Codec: codec, Table: s.table, Me: me,
 		Config: config, Pace: membership.DefaultPace(), Timing: membership.DefaultTiming(), ClientHosted: c.opts.ClientHosted})
 	s.stop = append(s.stop, c.Store.Subscribe(func(ch store.Change) {
 		nodes.Changed(ch.Path)

@@ -13,10 +13,11 @@ import (
 
 // cluster are the flags that make a server one silo of many.
 type cluster struct {
-	ClusterListen     string `help:"Address at which other silos are accepted: makes this server one silo of a cluster on the database of --postgres, where the others are found." placeholder:"HOST:PORT"`
-	Advertise         string `help:"Address at which other silos reach this one. Default: that of --cluster-listen." placeholder:"HOST:PORT"`
-	Name              string `help:"Name of this silo; one that comes back keeps it. Default: its address." placeholder:"NAME"`
-	ClusterSecretFile folder `help:"File with the secret that all silos share, of at least 16 random bytes." placeholder:"FILE"`
+	ClusterListen     string   `help:"Address at which other silos are accepted: makes this server one silo of a cluster on the database of --postgres, where the others are found." placeholder:"HOST:PORT"`
+	Advertise         string   `help:"Address at which other silos reach this one. Default: that of --cluster-listen." placeholder:"HOST:PORT"`
+	Name              string   `help:"Name of this silo; one that comes back keeps it. Default: its address." placeholder:"NAME"`
+	ClusterSecretFile folder   `help:"File with the secret that all silos share, of at least 16 random bytes." placeholder:"FILE"`
+	NodeTypes         []string `help:"Node types whose nodes this silo serves, such as Story,Comment; other silos serve the rest. Default: every type." placeholder:"A,B"`
 }
 
 // maxSiloName is the longest name of a silo, in bytes.
@@ -25,7 +26,7 @@ const maxSiloName = 128
 // check refuses flags that can not be meant together.
 func (c *cluster) check(postgres string) error {
 	if c.ClusterListen == "" {
-		for flag, given := range map[string]bool{"--advertise": c.Advertise != "", "--name": c.Name != "", "--cluster-secret-file": c.ClusterSecretFile != ""} {
+		for flag, given := range map[string]bool{"--advertise": c.Advertise != "", "--name": c.Name != "", "--cluster-secret-file": c.ClusterSecretFile != "", "--node-types": len(c.NodeTypes) > 0} {
 			if given {
 				return fmt.Errorf("%s is for a silo: pass --cluster-listen HOST:PORT as well", flag)
 			}
@@ -83,7 +84,7 @@ func (c *cluster) options() (*hubmesh.Cluster, error) {
 	if len(secret) < hubmesh.MinClusterSecret {
 		return nil, usage(fmt.Errorf("--cluster-secret-file '%s' holds %d bytes; want at least %d random ones, such as by `openssl rand -base64 32`", c.ClusterSecretFile, len(secret), hubmesh.MinClusterSecret))
 	}
-	return &hubmesh.Cluster{Listen: c.ClusterListen, Advertise: c.Advertise, Name: c.Name, Secret: secret}, nil
+	return &hubmesh.Cluster{Listen: c.ClusterListen, Advertise: c.Advertise, Name: c.Name, Secret: secret, NodeTypes: c.NodeTypes}, nil
 }
 
 type clusterCmd struct {

@@ -60,6 +60,7 @@ func TestAStartThatCannotSucceedMakesNothingAndSaysOneThing(t *testing.T) {
 		want string
 		args []string
 	}{
+		{"node types without a cluster", exitUsage, "--node-types is for a silo", []string{"--node-types", "A"}},
 		{"a limit of nothing", exitUsage, "--node-bytes is 0", []string{"--node-bytes", "0"}},
 		{"a negative limit", exitUsage, "--history is -1", []string{"--history=-1"}},
 		{"an address without a port", exitUsage, "want HOST:PORT", []string{"--listen", "localhost"}},

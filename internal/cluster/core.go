@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/cluster/claim"
@@ -24,6 +25,15 @@ type Host interface {
 	// Stopping tells whether a node hub is on its way down here: it takes nothing more, and its
 	// registration has not ended yet.
 	Stopping(addr string) bool
+	// Load is how many node hubs this silo counts as serving, when silos are compared.
+	Load() int
+	// TypeOf finds the type of a node, for its placement; ok is false where there is no such node, or it could not
+	// be read. done is called once, on the turn, never before TypeOf has returned.
+	TypeOf(addr string, done func(nodeType string, ok bool))
+	// HandOver asks for the end of up to n node hubs that are not used, the longest unused first: their next
+	// callers place them elsewhere. done is called once, on the turn, perhaps before HandOver returns, with how many
+	// have ended.
+	HandOver(n int, done func(ended int))
 	// Evicted says that this silo is in no view any more: every node hub is to be killed at once.
 	Evicted()
 	// Applied says that a newer view counts.
@@ -38,12 +48,13 @@ type Config struct {
 	ViewBound    time.Duration // a peer's answer to an exchange of views
 	ResolveTries int           // how often a resolution asks again, inside its budget
 	Cache        int           // remembered answers; beyond it any one goes
+	Placement    Placement
 }
 
 // Defaults returns the sizes of protocol.md §7.
 func Defaults() Config {
 	return Config{Directory: directory.Defaults(), Claims: claim.Defaults(), LookupBound: 2 * time.Second,
-		ViewBound: 500 * time.Millisecond, ResolveTries: 12, Cache: 262_144}
+		ViewBound: 500 * time.Millisecond, ResolveTries: 12, Cache: 262_144, Placement: DefaultPlacement()}
 }
 
 // Core is one silo's view, slots, claims and resolution, stepped on one turn. It has no goroutine, no
@@ -57,12 +68,15 @@ type Core struct {
 	self    membership.Epoch // 0: in no view
 	leaving bool
 	view    *membership.View
+	typed   bool // some member of the view handles listed types only
 	table   *directory.Table
 
 	Locator *directory.Locator
 	Owner   *directory.Owner
 	Claims  *claim.Claimant
 
+	judge   Judge
+	shed    shedding
 	cache   map[string]wire.Entry
 	getting bool // a view is being fetched from a peer
 	counts  Counts
@@ -77,11 +91,13 @@ type Counts struct {
 	Resolutions    int64 `json:"resolutions"`
 	FromCache      int64 `json:"fromCache"`
 	AskedEverybody int64 `json:"askedEverybody"` // resolutions whose slot owner could not say
+
+	Placements Placements `json:"-"` // they are told by themselves
 }
 
 // New returns a core that is in no view.
 func New(c turn.Clock, caller Caller, host Host, watch claim.Observer, cfg Config) *Core {
-	k := &Core{clock: c, caller: caller, host: host, config: cfg, cache: map[string]wire.Entry{}}
+	k := &Core{clock: c, caller: caller, host: host, config: cfg, judge: stranger{}, cache: map[string]wire.Entry{}}
 	k.Locator = directory.NewLocator(c, k, cfg.Directory)
 	k.Owner = directory.NewOwner(c, k, k.Locator, cfg.Directory)
 	k.Claims = claim.New(c, k, host, watch, cfg.Claims)
@@ -120,6 +136,7 @@ func (k *Core) Apply(v *membership.View) {
 
 func (k *Core) apply(v *membership.View) {
 	k.counts.Views++
+	k.typed = slices.ContainsFunc(v.Members(), func(m membership.Member) bool { return m.Types != nil })
 	k.view, k.table = v, directory.NewTable(v, k.config.Directory.Slots)
 	for a, e := range k.cache {
 		if !v.Has(e.Epoch) {
@@ -191,7 +208,9 @@ func (k *Core) Saw(from membership.Member, theirs membership.Key) {
 // Handle answers a request of a peer. answer is called once, on the turn.
 func (k *Core) Handle(m wire.Request, answer func(wire.Answer)) {
 	switch m := m.(type) {
-	case wire.Ping, wire.Hello:
+	case wire.Ping:
+		answer(wire.Pong{Load: k.host.Load()})
+	case wire.Hello:
 		answer(wire.OK{})
 	case wire.Explain:
 		answer(k.explain(m.Addr))
@@ -211,6 +230,10 @@ func (k *Core) Handle(m wire.Request, answer func(wire.Answer)) {
 	case wire.Lookup:
 		if k.meant(m.Head, answer) {
 			k.Owner.Lookup(m, answer)
+		}
+	case wire.Place:
+		if k.meant(m.Head, answer) {
+			k.placed(m, answer)
 		}
 	case wire.Locate:
 		if k.meant(m.Head, answer) {

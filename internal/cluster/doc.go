@@ -33,6 +33,10 @@
 // registration that it was sent to reports it as stale. Between views and connections that differ, the
 // triple (address, epoch, registration) orders attach and detach; no order of messages is assumed.
 //
+// Where nobody serves a node and this silo is not the one to serve it (it leaves, does not handle the type, is
+// much more loaded), another one is asked to claim it for a caller of its own (place). That is a hint: the slot
+// owner grants, and nothing hangs on who was asked.
+//
 // Below it: membership (who there is), directory (slots), claim, wire (messages), transport, turn.
 // Above it: route, which keeps the order of messages while an address moves. It knows no node and no
 // store. Rules: architecture.md decisions 1–4, 10, 11; protocol.md; C1–C41 as amended.

@@ -32,6 +32,8 @@ type fixture struct {
 
 	local    map[string]uint64 // process hubs by the local route
 	stopping map[string]bool   // node hubs on their way down
+	load     int
+	types    map[string]string // of nodes whose row is there
 	events   []string
 	// epochs of this silo when it was told of its eviction and of each view
 	selves []membership.Epoch
@@ -190,6 +192,16 @@ func (f *fixture) Serving(addr string) (uint64, bool) {
 func (f *fixture) Stopping(addr string) bool       { return f.stopping[addr] }
 func (f *fixture) Granted(addr string, _ uint64)   { f.event("granted %s", addr) }
 func (f *fixture) StepAside(addr string, _ uint64) { f.event("step aside %s", addr) }
+
+func (f *fixture) Load() int                      { return f.load }
+func (f *fixture) HandOver(n int, done func(int)) { f.event("hand over %d", n); done(n) }
+func (f *fixture) TypeOf(addr string, done func(string, bool)) {
+	f.clock.After(0, func() {
+		f.event("read %s", addr)
+		t, ok := f.types[addr]
+		done(t, ok)
+	})
+}
 
 func (f *fixture) Evicted() {
 	f.selves = append(f.selves, f.core.Self())

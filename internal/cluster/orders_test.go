@@ -102,6 +102,11 @@ func (s *smallSilo) Granted(addr string, _ uint64) {
 func (s *smallSilo) StepAside(addr string, _ uint64) {
 	s.w.fault("P5: %s steps aside for %s", s.m.Name, addr)
 }
+func (s *smallSilo) Load() int                      { return 0 }
+func (s *smallSilo) HandOver(_ int, done func(int)) { done(0) }
+func (s *smallSilo) TypeOf(_ string, done func(string, bool)) {
+	s.w.clock.After(0, func() { done("", false) })
+}
 func (s *smallSilo) Stopping(string) bool                                              { return false }
 func (s *smallSilo) Evicted()                                                          {}
 func (s *smallSilo) Applied(*membership.View)                                          {}

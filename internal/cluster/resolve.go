@@ -12,9 +12,11 @@ import (
 // Question asks who serves an address.
 type Question struct {
 	Addr  string
-	Node  bool          // a node path: where nobody serves it, this silo asks for the grant
-	Stale *wire.Entry   // an entry that its own incarnation has denied
-	Until time.Duration // reading of the clock after which nobody waits for the answer any more
+	Node  bool        // a node path: where nobody serves it, the grant is asked for
+	Stale *wire.Entry // an entry that its own incarnation has denied
+	// Placed: another silo has chosen this one for a node that nobody serves. It is placed no further.
+	Placed bool
+	Until  time.Duration // reading of the clock after which nobody waits for the answer any more
 }
 
 // Resolution is who serves an address, or why that is not known.
@@ -46,15 +48,17 @@ const (
 	Starting
 	Stopping
 	Overloaded
+	NoSilo // no silo handles the node's type
 )
 
-var reasonNames = [...]string{"", "no-entry", "released", "unknown", "starting", "stopping", "overloaded"}
+var reasonNames = [...]string{"", "no-entry", "released", "unknown", "starting", "stopping", "overloaded", "no-silo"}
 
 func (r Reason) String() string { return reasonNames[r] }
 
 // resolving is one resolution under way.
 type resolving struct {
 	Question
+	placing
 	tries int
 	done  func(Resolution)
 }
@@ -129,7 +133,7 @@ func (k *Core) step(r *resolving) {
 		k.activate(r)
 		return
 	}
-	if e, ok := k.cache[r.Addr]; ok {
+	if e, ok := k.cache[r.Addr]; ok && !r.Placed {
 		if k.view.Has(e.Epoch) && e.Epoch != k.self && (r.Stale == nil || r.Stale.Epoch != e.Epoch || r.Stale.Reg != e.Reg) {
 			k.counts.FromCache++
 			r.done(Resolution{Entry: &e})
@@ -137,8 +141,8 @@ func (k *Core) step(r *resolving) {
 		}
 		delete(k.cache, r.Addr)
 	}
-	if r.Node && r.Stale == nil && !k.leaving {
-		k.activate(r)
+	if r.Node && r.Stale == nil {
+		k.place(r)
 		return
 	}
 	k.lookup(r)
@@ -242,7 +246,7 @@ func (k *Core) negative(r *resolving, f Refusal) {
 		r.done(Resolution{Refusal: f})
 		return
 	}
-	r.Stale = nil
+	r.Stale, r.nobody = nil, true
 	reason, detail := f.Reason, "nobody serves it, and this silo is leaving"
 	if !k.leaving {
 		detail = "nobody serves it yet"

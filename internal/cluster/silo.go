@@ -57,8 +57,10 @@ type Silo struct {
 	Detector *membership.Detector
 	Member   *membership.Silo
 
-	parts Parts
-	net   Network
+	parts       Parts
+	net         Network
+	stopBalance func()
+
 	heard atomic.Int64 // when a peer or the table was last heard, on the clock; read off the turn too
 	alone atomic.Bool  // there is nobody else to be heard
 }
@@ -69,6 +71,7 @@ func NewSilo(p Parts) *Silo {
 	s.Core = New(p.Clock, s, host{p.Host, s}, p.Watch, p.Config)
 	s.explain = s.explainTo
 	s.Detector = membership.NewDetector(p.Clock, s, p.Pace, func(m membership.Member) { s.Member.Vote(m) })
+	s.judge = s.Detector
 	s.Member = membership.NewSilo(p.Clock, p.Table, s, p.Rand, p.Timing, p.Me, membership.Events{
 		Heard:  s.hear,
 		Chosen: func(e membership.Epoch) { s.net.SetEpoch(uint64(e)) },
@@ -88,6 +91,25 @@ func (s *Silo) Use(n Network) { s.net = n }
 func (s *Silo) Start() {
 	s.Detector.Start()
 	s.Member.Start()
+	s.balance()
+}
+
+// balance compares this silo with the others now and then, and hands node hubs over where it has much more.
+func (s *Silo) balance() {
+	s.stopBalance = s.clock.After(s.config.Placement.Look, func() {
+		if n := s.Surplus(); n > 0 {
+			s.host.HandOver(n, s.HandedOver)
+		}
+		s.balance()
+	})
+}
+
+// Stop ends the silo: nothing leaves any more.
+func (s *Silo) Stop() {
+	if s.stopBalance != nil {
+		s.stopBalance()
+	}
+	s.Core.Stop()
 }
 
 // host sees to it that the other parts of the silo hear of views before the process does.
@@ -175,12 +197,16 @@ func (s *Silo) Dial(to membership.Member, done func(error)) {
 }
 
 // Ping implements [membership.Links].
-func (s *Silo) Ping(to membership.Member, pong func()) {
+func (s *Silo) Ping(to membership.Member, pong func(load int)) {
 	r := transport.Request{Kind: uint8(wire.KindPing), Class: transport.Ping, Within: s.parts.Pace.Outsider}
 	s.net.Call(peerOf(to), r, func(a transport.Answer) {
 		if a.Err == nil {
 			s.hear()
-			s.parts.Do(pong)
+			answer, _ := wire.DecodeAnswer(a.Body) // whatever it says, it is a sign of life
+			s.parts.Do(func() {
+				is, _ := answer.(wire.Pong)
+				pong(is.Load)
+			})
 		}
 	})
 }

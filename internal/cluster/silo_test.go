@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 type wires struct {
 	clock   *clustertest.Clock
 	silo    *cluster.Silo
+	host    *fixture
 	log     bytes.Buffer
 	epoch   uint64
 	calls   []call
@@ -122,7 +124,7 @@ func started(t *testing.T) *wires {
 		Log: slog.New(slog.NewTextHandler(&w.log, nil)), Me: membership.Member{Name: "me", Addr: "me:1"},
 		Config: cfg, Pace: membership.DefaultPace(), Timing: membership.DefaultTiming(),
 	})
-	f.core = w.silo.Core
+	f.core, w.host = w.silo.Core, f
 	w.silo.Use(w)
 	w.silo.Start()
 	w.clock.Flush()
@@ -321,5 +323,36 @@ func TestASiloThatIsPutOutOfTheViewJoinsAnewWithAnotherEpoch(t *testing.T) {
 	w.clock.Flush()
 	if s := uint64(w.silo.Self()); s == 0 || s == first || s != w.epoch {
 		t.Fatalf("self %d, first %d, connections %d", s, first, w.epoch)
+	}
+}
+
+// decision 3: handed over when much more loaded
+func TestASiloThatStaysMuchMoreLoadedThanAPongSaysHandsOver(t *testing.T) {
+	w := started(t)
+	w.up(t)
+	w.host.load = 1000
+	for range 30 {
+		w.clock.Run(300 * ms)
+		for _, c := range w.calls {
+			if wire.Kind(c.r.Kind) == wire.KindPing {
+				c.answer(wire.Pong{Load: 10})
+			}
+		}
+		w.calls = nil
+	}
+	if !slices.Contains(w.host.events, "hand over 100") {
+		t.Fatalf("told %q", w.host.events)
+	}
+	st := w.silo.Status()
+	for _, m := range st.Members {
+		if want := map[string]int{"me": 1000, "b": 10}[m.Silo]; m.NodeHubs == nil || *m.NodeHubs != want {
+			t.Errorf("%s is told to serve %v, want %d", m.Silo, m.NodeHubs, want)
+		}
+	}
+	w.silo.Stop()
+	w.host.events = nil
+	w.clock.Run(time.Minute)
+	if len(w.host.events) > 0 {
+		t.Errorf("after its end it was told %q", w.host.events)
 	}
 }

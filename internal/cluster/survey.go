@@ -34,6 +34,9 @@ type MemberStatus struct {
 	Leaving bool   `json:"leaving,omitempty"`
 	Suspect bool   `json:"suspect,omitempty"`
 	PongMS  *int64 `json:"lastPongMs,omitempty"`
+	// NodeHubs is how many node hubs it serves, by its last pong; absent where that is not known.
+	NodeHubs *int     `json:"nodeHubs,omitempty"`
+	Types    []string `json:"nodeTypes,omitempty"` // that it handles; absent: all
 }
 
 // SlotCounts are the slots of the directory, and what this silo holds of it.
@@ -51,10 +54,17 @@ func (s *Silo) Status() Status {
 		Slots:  SlotCounts{Total: s.config.Directory.Slots, Owned: owned, Settled: settled, Entries: s.Owner.Size()},
 		Claims: s.Claims.Counts(), Directory: s.Owner.Counts(), Resolve: s.counts, Members: []MemberStatus{}}
 	for _, m := range s.view.Members() {
-		is := MemberStatus{Silo: m.Name, Epoch: m.Epoch.String(), Addr: m.Addr, Leaving: m.Leaving, Suspect: s.Detector.Suspected(m.Epoch)}
+		is := MemberStatus{Silo: m.Name, Epoch: m.Epoch.String(), Addr: m.Addr, Leaving: m.Leaving, Suspect: s.Detector.Suspected(m.Epoch), Types: m.Types}
 		if age, ok := s.Detector.Age(m.Epoch); ok {
 			ms := age.Milliseconds()
 			is.PongMS = &ms
+		}
+		load, known := s.Detector.Load(m.Epoch)
+		if m.Epoch == s.self {
+			load, known = s.host.Load(), true
+		}
+		if known {
+			is.NodeHubs = &load
 		}
 		st.Members = append(st.Members, is)
 	}

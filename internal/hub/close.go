@@ -136,6 +136,9 @@ func (h *Hub) retire() bool {
 	}
 	h.mu.Unlock()
 	s.mu.Unlock()
+	if w := h.mesh.watcher.Load(); ok && w != nil {
+		(*w).Removed(h)
+	}
 	if ok && e != nil {
 		for i := len(e.cleanups) - 1; i >= 0; i-- {
 			h.guarded("cleanup", e.cleanups[i])

@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 )
@@ -84,4 +86,30 @@ func (m *Mesh) RetireIdle(d time.Duration) (left bool) {
 		}
 	})
 	return left
+}
+
+// RetireUnused retires up to n hubs that have been unused for at least d, the longest unused first, of those
+// that may retire and that eligible admits. It returns how many it has.
+func (m *Mesh) RetireUnused(n int, d time.Duration, eligible func(*Hub) bool) (retired int) {
+	now := uint32(m.clock.Now() / int64(time.Second))
+	type unused struct {
+		h    *Hub
+		used uint32
+	}
+	var found []unused
+	m.registry.each(func(h *Hub) {
+		if used := h.used.Load(); h.kind.Idle > 0 && time.Duration(now-used)*time.Second >= d && eligible(h) {
+			found = append(found, unused{h, used})
+		}
+	})
+	slices.SortFunc(found, func(a, b unused) int { return cmp.Compare(a.used, b.used) })
+	for _, u := range found {
+		if retired >= n {
+			break
+		}
+		if u.h.retire() {
+			retired++
+		}
+	}
+	return retired
 }

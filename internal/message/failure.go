@@ -58,6 +58,7 @@ const (
 	ReasonUnknown     = "unknown"     // who serves the address could not be found out
 	ReasonLost        = "lost"        // the connection broke after the message had been sent
 	ReasonIsolated    = "isolated"    // the silo has heard nobody for a while, and others may serve in its place
+	ReasonNoSilo      = "no-silo"     // no silo handles the node's type
 	ReasonUnreadable  = "unreadable"  // the message could not be carried to another silo
 )
 

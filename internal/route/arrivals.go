@@ -155,7 +155,7 @@ func (a *arrival) Answer(value any, err error, started bool) {
 // turnedAway tells whether err is that of a target which goes down, or of its whole process.
 func (a *arrival) turnedAway(err error) bool {
 	var f *message.Failure
-	return errors.As(err, &f) && f.Reason == message.ReasonStopping && (f.AnsweredBy == a.d.Target().Path() || f.AnsweredBy == a.c.nodes.name())
+	return errors.As(err, &f) && (f.Reason == message.ReasonStopping || f.Reason == message.ReasonNoSilo) && (f.AnsweredBy == a.d.Target().Path() || f.AnsweredBy == a.c.nodes.name())
 }
 
 func (a *arrival) fence() {

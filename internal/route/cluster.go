@@ -111,6 +111,9 @@ func NewCluster(o ClusterOptions) *Cluster {
 		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: c.log, Me: o.Me, Config: o.Config, Pace: o.Pace, Timing: o.Timing, Waiting: o.Waiting})
 	c.reads.types, c.reads.addresses = o.Codec.types, m.Addresses()
 	o.Nodes.ended = c.ended
+	if o.Me.Types != nil {
+		o.Nodes.handles = o.Me.Handles
+	}
 	return c
 }
 

@@ -51,7 +51,8 @@ type Router struct {
 	mesh    *hub.Mesh
 	rows    Rows
 	starter Starter
-	ended   func(path string) // an activation ended without a hub; nil where nobody wants to know
+	ended   func(path string)          // an activation ended without a hub; nil where nobody wants to know
+	handles func(nodeType string) bool // nil: this process handles every type
 
 	mu       sync.Mutex
 	inflight map[string]*activation
@@ -151,6 +152,13 @@ func (r *Router) overloaded(path string) *message.Failure {
 		Message: fmt.Sprintf("%d messages already wait for '%s' to start; nothing was queued, try again later", maxWaiting, path)}
 }
 
+// misplaced is the failure of a node that was placed here before its row said that it is of a type which this
+// process does not handle: it was created, or created anew, meanwhile. The next attempt finds another silo.
+func (r *Router) misplaced(row node.Node) *message.Failure {
+	return &message.Failure{Type: message.ShuttingDown, Reason: message.ReasonNoSilo, AnsweredBy: r.name(), Target: string(row.Path), RetryAfter: retryHint,
+		Message: fmt.Sprintf("'%s' is of type '%s' by now, which this silo does not handle; nothing was queued, try again", row.Path, row.NodeType)}
+}
+
 func (r *Router) over(path node.Path) {
 	if r.ended != nil {
 		r.ended(string(path))
@@ -184,6 +192,15 @@ func (r *Router) activate(path node.Path, a *activation) {
 		return
 	}
 	waiting := a.waiting
+	if r.handles != nil && !r.handles(row.NodeType) {
+		delete(r.inflight, string(path))
+		r.mu.Unlock()
+		for _, d := range waiting {
+			r.mesh.Refuse(d, r.misplaced(row))
+		}
+		r.over(path)
+		return
+	}
 	h, err := r.starter.StartNode(row, waiting)
 	dirty := a.dirty
 	delete(r.inflight, string(path))

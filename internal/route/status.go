@@ -13,6 +13,9 @@ type Status struct {
 	Router RouterCounts `json:"router"`
 	// Refusals are the deliveries that were not delivered, by reason: sums since the start.
 	Refusals map[string]int64 `json:"refusals"`
+	// Placements are the node hubs that were placed on another silo than their caller's, by why, and what became of
+	// that: sums since the start.
+	Placements map[string]int64 `json:"placements"`
 	// Repairs are the sums of what mended the directory, by what it was.
 	Repairs map[string]int64 `json:"repairs"`
 	// Process is what the process adds about itself.
@@ -31,7 +34,7 @@ type RouterCounts struct {
 
 // Refusals lists the reasons for which a router refuses, in order.
 func Refusals() []cluster.Reason {
-	return []cluster.Reason{cluster.NoEntry, cluster.Released, cluster.Unknown, cluster.Starting, cluster.Stopping, cluster.Overloaded}
+	return []cluster.Reason{cluster.NoEntry, cluster.Released, cluster.Unknown, cluster.Starting, cluster.Stopping, cluster.Overloaded, cluster.NoSilo}
 }
 
 // Status describes this silo.
@@ -48,7 +51,7 @@ func (c *Cluster) status() Status {
 	for _, r := range Refusals() {
 		st.Refusals[r.String()] = n.refusedFor[r].Load()
 	}
-	st.Repairs = Repairs(st)
+	st.Placements, st.Repairs = placements(st.Resolve.Placements), Repairs(st)
 	return st
 }
 
@@ -62,6 +65,11 @@ func Repairs(st Status) map[string]int64 {
 		"slots-settled-by-members": d.SettledByAnswers, "slots-settled-by-hand-over": d.SettledByHandOver,
 		"views-fetched": r.ViewsFetched, "views-pushed": r.ViewsPushed, "asked-everybody": r.AskedEverybody,
 	}
+}
+
+func placements(p cluster.Placements) map[string]int64 {
+	return map[string]int64{"by-type": p.ByType, "by-load": p.ByLoad, "by-leaving": p.ByLeaving,
+		"failed": p.Failed, "no-silo": p.NoSilo, "taken": p.Taken, "handed-over": p.HandedOver}
 }
 
 // Report implements cluster.Reporter.

@@ -16,6 +16,9 @@ const (
 	notRepaired    = "not repaired after 15 s of rest"
 	unreachable    = "a live process hub was not reached"
 	notServed      = "a node was not served"
+	wrongSilo      = "a node was placed on a silo that does not handle its type"
+	wrongLoad      = "a silo counts other node hubs than it has"
+	falseNoSilo    = "told that no silo handles a type that one does"
 	falseNoEntry   = "told not here of a live address"
 	falseReleased  = "told closed of a live address"
 	missedNobody   = "an address that nobody serves was not refused as such"
@@ -107,6 +110,9 @@ func (c *checker) lapsed(r *request, l route.LaneState) {
 // refused holds a negative answer against what is true: a live process hub that was registered before
 // the question, on a silo that both the asker's views and the table have, must not be denied.
 func (c *checker) refused(r *request, f cluster.Refusal) {
+	if f.Reason == cluster.NoSilo {
+		c.noSilo(r)
+	}
 	if r.node || f.Reason != cluster.NoEntry && f.Reason != cluster.Released {
 		return
 	}

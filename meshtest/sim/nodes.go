@@ -19,6 +19,7 @@ type nodeHub struct {
 	reg     uint64
 	epoch   uint64 // of the process when it was granted
 	state   nodeState
+	began   time.Duration
 	version int64
 	queue   []*arrival
 	busy    bool
@@ -26,16 +27,22 @@ type nodeHub struct {
 
 // startNode starts the hub of a node whose grant this process has been given.
 func (p *process) startNode(addr string, reg uint64) {
-	n := &nodeHub{p: p, addr: addr, reg: reg, epoch: uint64(p.silo.Self())}
+	n := &nodeHub{p: p, addr: addr, reg: reg, epoch: uint64(p.silo.Self()), began: p.w.now}
 	p.nodes[addr] = n
 	n.queue, p.parked[addr] = p.parked[addr], nil
 	delete(p.parked, addr)
 	var version int64
-	p.w.table.do(p, func() { version = p.w.table.versions[addr] }, func(err error) {
+	var is string
+	p.w.table.do(p, func() { version, is = p.w.table.versions[addr], p.w.table.typeOf(addr) }, func(err error) {
 		if n.state != loading {
 			return
 		}
 		if err != nil {
+			n.stop()
+			return
+		}
+		if !p.me.Handles(is) {
+			p.w.check.misplaced(p, addr)
 			n.stop()
 			return
 		}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -21,6 +22,9 @@ type process struct {
 	name    string
 	addr    string
 	id      int
+	me      membership.Member
+	ballast int             // beyond its node hubs, when silos are compared
+	unread  map[string]bool // nodes whose type could not be read last
 	dead    bool
 	leaving bool
 	paused  time.Duration // until
@@ -83,6 +87,9 @@ func (n network) Call(to transport.Peer, r transport.Request, done func(transpor
 type handler struct{ p *process }
 
 func (h handler) Handle(from transport.Peer, r transport.Request, reply func([]byte)) {
+	if h.p.w.trace != nil {
+		r.Body = bytes.Clone(r.Body) // it is its sender's again when the answer comes
+	}
 	h.p.silo.Handle(from, r, func(body []byte) {
 		h.p.w.trace.message(h.p, from, r, body)
 		reply(body)
@@ -94,14 +101,16 @@ func (h handler) Broken(to transport.Peer, cause error) { h.p.silo.Broken(to, ca
 
 func (w *world) start(name string) *process {
 	p := &process{w: w, name: name, addr: name + ":1", id: len(w.procs), hubs: map[string]*processHub{}, nodes: map[string]*nodeHub{},
-		parked: map[string][]*arrival{}, lanes: map[string]*route.Lane[*request]{}, seqs: map[string]int{}}
+		parked: map[string][]*arrival{}, lanes: map[string]*route.Lane[*request]{}, seqs: map[string]int{}, unread: map[string]bool{}}
+	p.me = membership.Member{Name: name, Addr: p.addr, Types: w.place.types()}
+	p.ballast = w.place.ballast()
 	w.procs = append(w.procs, p)
 	w.current[name] = p
 	p.mem = w.net.Join(transport.Peer{Name: name, Addr: p.addr}, handler{p})
 	p.silo = cluster.NewSilo(cluster.Parts{
 		Clock: clock{p}, Do: func(f func()) { f() }, Table: client{w.table, p}, Host: p, Watch: watcher{w.check, p}, Deliver: p,
 		Rand: rand.New(rand.NewPCG(w.opts.Seed, uint64(1000+p.id))), Log: slog.New(slog.DiscardHandler),
-		Me: membership.Member{Name: name, Addr: p.addr}, Config: config(w.opts, w.slots), Pace: membership.DefaultPace(), Timing: membership.DefaultTiming(),
+		Me: p.me, Config: config(w.opts, w.slots), Pace: membership.DefaultPace(), Timing: membership.DefaultTiming(),
 	})
 	p.silo.Use(network{p.mem, p})
 	w.after(between(w.procRand, time.Millisecond, 50*time.Millisecond), p, p.silo.Start)
@@ -114,6 +123,7 @@ func (w *world) start(name string) *process {
 func config(o Options, n int) cluster.Config {
 	c := cluster.Defaults()
 	c.Directory.Slots, c.Claims.Slots = n, n
+	c.Placement = sizes(c.Placement)
 	if o.NoUnsure {
 		c.Directory.UnsureAfter = 0
 	}

@@ -99,6 +99,7 @@ func Run(o Options) Result {
 	}
 	w.run(warm + time.Duration(o.Silos)*50*time.Millisecond)
 	w.load()
+	w.shift()
 	var undo []func()
 	for _, d := range o.Schedule {
 		w.at(d.At, nil, func() { w.strike(d, loadEnd, &undo) })
@@ -272,6 +273,7 @@ func (w *world) quiet() {
 
 // roundUp asks every live hub from every silo, then looks at the entries.
 func (w *world) roundUp() {
+	w.strangers()
 	for _, p := range w.alive() {
 		for _, q := range w.alive() {
 			for _, a := range q.sortedHubs() {
@@ -283,11 +285,7 @@ func (w *world) roundUp() {
 			}
 		}
 		for _, a := range nodes {
-			p.submit(a, true, func(r *request) {
-				if r.end != endDone {
-					w.check.bad(notServed, "%s from %s: %s %s", a, p.name, r.end, r.refusal.Detail)
-				}
-			})
+			p.submit(a, true, w.check.served)
 		}
 		p.submit("portal/nobody", false, func(r *request) {
 			if r.end != "no-entry" {
@@ -297,6 +295,7 @@ func (w *world) roundUp() {
 	}
 	w.run(w.now + 4*time.Second)
 	w.check.entries()
+	w.check.placements()
 	for _, r := range w.requests {
 		if !r.over && !r.from.dead {
 			w.check.bad(notAnswered, "%s from %s", r.addr, r.from.name)

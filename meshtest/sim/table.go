@@ -14,8 +14,10 @@ type table struct {
 	w        *world
 	rows     *membership.Rows
 	down     int
-	deaf     int              // notifications are lost
-	versions map[string]int64 // of nodes
+	deaf     int                      // notifications are lost
+	versions map[string]int64         // of nodes
+	types    map[string]string        // of nodes that were created anew with another type
+	retyped  map[string]time.Duration // when
 	history  []replica
 	failed   bool              // a failover has happened
 	cuts     map[[2]string]int // one way, between a process and the server
@@ -28,7 +30,7 @@ type replica struct {
 }
 
 func newTable(w *world) *table {
-	return &table{w: w, rows: membership.NewRows(), versions: map[string]int64{}, cuts: map[[2]string]int{}}
+	return &table{w: w, rows: membership.NewRows(), versions: map[string]int64{}, types: map[string]string{}, retyped: map[string]time.Duration{}, cuts: map[[2]string]int{}}
 }
 
 func (t *table) cut(from, to string) bool { return t.cuts[[2]string{from, to}] > 0 }

@@ -40,6 +40,7 @@ type world struct {
 	tableRand, loadRand, procRand *rand.Rand
 
 	opts     Options
+	place    placement
 	slots    int // few, so that each holds several addresses
 	net      *transport.Network
 	slow     int // disturbances of the network that are on
@@ -56,7 +57,7 @@ type world struct {
 }
 
 func newWorld(o Options) *world {
-	w := &world{opts: o, slots: max(16, 4*o.Silos), current: map[string]*process{},
+	w := &world{opts: o, place: newPlacement(o.Seed), slots: max(16, 4*o.Silos), current: map[string]*process{},
 		tableRand: rand.New(rand.NewPCG(o.Seed, 1)),
 		loadRand:  rand.New(rand.NewPCG(o.Seed, 2)),
 		procRand:  rand.New(rand.NewPCG(o.Seed, 3)),

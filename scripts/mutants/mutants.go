@@ -23,6 +23,7 @@ const (
 	viewFile    = "internal/cluster/membership/view.go"
 	siloFile    = "internal/cluster/membership/silo.go"
 	resolveFile = "internal/cluster/resolve.go"
+	placeFile   = "internal/cluster/placement.go"
 )
 
 var mutants = []mutant{
@@ -85,6 +86,15 @@ var mutants = []mutant{
 	}},
 	{"subscribe-after-trigger", "subscribe after trigger", []edit{
 		{batchFile, "		if r.state == claiming {\n			b.pending", "		if r.state == process && !r.seen {\n			continue\n		}\n		if r.state == claiming {\n			b.pending"},
+	}},
+	{"placed-without-a-grant", "a placement is a claim of the chosen silo", []edit{
+		{placeFile, "	k.Resolve(q, func(r Resolution) {", "	answer(wire.Hit{Entry: wire.Entry{Epoch: k.self, Reg: 1, Node: true}})\n	return\n	k.Resolve(q, func(r Resolution) {"},
+	}},
+	{"placed-starts-without-a-grant", "a placement is a hint and never safety", []edit{
+		{placeFile, "	k.Resolve(q, func(r Resolution) {", "	k.host.Granted(m.Addr, 1)\n	answer(wire.Hit{Entry: wire.Entry{Epoch: k.self, Reg: 1, Node: true}})\n	return\n	k.Resolve(q, func(r Resolution) {"},
+	}},
+	{"types-are-ignored", "placement uses only silos that handle the type", []edit{
+		{placeFile, "(!r.exists || m.Handles(r.nodeType))", "(!r.exists || m.Handles(r.nodeType) || true)"},
 	}},
 	{"second-claim-in-flight", "a second claim in flight", []edit{
 		{batchFile, "			if r.state != gone && r.round == rounds[i] {", "			if r.state != gone && rounds[i] > 0 {"},

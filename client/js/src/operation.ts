@@ -32,6 +32,10 @@ export interface MemberStatus {
   leaving?: boolean;
   suspect?: boolean;
   lastPongMs?: number;
+  /** Node hubs that it serves, by its last sign of life. */
+  nodeHubs?: number;
+  /** Node types that it handles; absent: all of them. */
+  nodeTypes?: string[];
 }
 
 /** The relay of a shared database's changes. */
@@ -85,6 +89,8 @@ export interface SiloStatus {
   router?: Sums;
   /** Deliveries that were not delivered, by reason. */
   refusals: Sums;
+  /** Nodes that were placed on another silo than their caller's, by why, and what became of that. */
+  placements?: Sums;
   /** What mended the directory, by what it was. */
   repairs: Sums;
   process?: ProcessStatus;
@@ -108,7 +114,7 @@ export interface ClusterStatus {
   /** Silos that did not answer, each with the reason. */
   missing: string[];
   /** Over those that answered. */
-  totals: { slots: SlotCounts; claims: ClaimCounts; refusals: Sums; repairs: Sums; feedLagMs: number };
+  totals: { slots: SlotCounts; claims: ClaimCounts; refusals: Sums; placements?: Sums; repairs: Sums; feedLagMs: number };
   silos: SiloReport[];
   process?: ProcessStatus;
 }

@@ -83,6 +83,7 @@ type Claimant struct {
 
 	counter atomic.Uint64
 	regs    map[string]*registration
+	nodes   int               // of them: node hubs, granted or claiming
 	slots   [][]*registration // the same by slot, in an order that only what happens determines
 	fresh   []*registration   // their first claim waits for the next batch
 	over    []wire.DetachItem // detaches that wait for the next batch
@@ -134,6 +135,9 @@ func New(c turn.Clock, p directory.Peers, h Host, o Observer, cfg Config) *Claim
 
 // Len is the number of registrations.
 func (c *Claimant) Len() int { return len(c.regs) }
+
+// Nodes is the number of node hubs that are served here, or whose grant is under way.
+func (c *Claimant) Nodes() int { return c.nodes }
 
 // Landed tells how many registrations have been acknowledged by the present owner of their slot. All
 // of them means that this silo's claims are in.
@@ -207,6 +211,9 @@ func (c *Claimant) add(r *registration) {
 	r.index = int32(len(c.slots[r.slot]))
 	c.slots[r.slot] = append(c.slots[r.slot], r)
 	c.regs[r.addr] = r
+	if r.grant != nil {
+		c.nodes++
+	}
 }
 
 func (c *Claimant) remove(r *registration) {
@@ -215,6 +222,9 @@ func (c *Claimant) remove(r *registration) {
 		return
 	}
 	delete(c.regs, r.addr)
+	if r.grant != nil {
+		c.nodes--
+	}
 	list := c.slots[r.slot]
 	last := list[len(list)-1]
 	list[r.index], last.index = last, r.index

@@ -28,6 +28,10 @@ func mix(x uint64) uint64 {
 	return x ^ x>>33
 }
 
+// Rank is a silo's rank for an address by rendezvous, the same in every process: whoever has to choose one of
+// some silos for an address chooses the one that all others choose.
+func Rank(name, addr string) uint64 { return mix(hash(name) ^ mix(hash(addr))) }
+
 // Table says who owns each slot under one view. It is immutable.
 type Table struct {
 	view   *membership.View

@@ -14,8 +14,8 @@ type Links interface {
 	// Dial has returned. A dial that fails, this one or another's, is told by [Detector.Failed] too.
 	Dial(to Member, done func(error))
 	// Ping asks for a sign of life on the connection there is. pong is called on the turn when it
-	// comes, and not at all when it does not.
-	Ping(to Member, pong func())
+	// comes, with how many node hubs the peer serves, and not at all when it does not.
+	Ping(to Member, pong func(load int))
 	// Suspect starts or ends the suspicion of a peer: reads in flight to it are answered, new
 	// requests to it are refused.
 	Suspect(to Member, on bool)
@@ -70,6 +70,7 @@ type peer struct {
 	dialling  bool
 	suspect   bool
 	heard     time.Duration // when the last pong came
+	load      int           // what it told, and what was placed there since; -1 before the first
 }
 
 // NewDetector returns a detector that does nothing before [Detector.Start]. vote is called for each
@@ -107,6 +108,23 @@ func (d *Detector) Age(e Epoch) (time.Duration, bool) {
 func (d *Detector) Suspected(e Epoch) bool {
 	p := d.peers[e]
 	return p != nil && p.suspect
+}
+
+// Load is how many node hubs a peer serves, by its last pong and what this silo has placed there since; false
+// where that is not known, or the peer is suspect.
+func (d *Detector) Load(e Epoch) (int, bool) {
+	p := d.peers[e]
+	if p == nil || !p.connected || p.suspect || p.load < 0 {
+		return 0, false
+	}
+	return p.load, true
+}
+
+// Placed notes that a node hub was placed at a peer, which its next pong tells.
+func (d *Detector) Placed(e Epoch) {
+	if p := d.peers[e]; p != nil && p.load >= 0 {
+		p.load++
+	}
 }
 
 // Connected notes that a connection to a peer is open.
@@ -162,7 +180,7 @@ func (d *Detector) redial(p *peer, n int) {
 func (d *Detector) at(m Member) *peer {
 	p := d.peers[m.Epoch]
 	if p == nil {
-		p = &peer{m: m}
+		p = &peer{m: m, load: -1}
 		d.peers[m.Epoch] = p
 	}
 	return p
@@ -243,7 +261,10 @@ func (d *Detector) judge(p *peer, now time.Duration, paused bool) {
 		p.suspect = true
 		d.links.Suspect(p.m, true)
 	}
-	d.links.Ping(p.m, func() { d.heardFrom(p) })
+	d.links.Ping(p.m, func(load int) {
+		p.load = load
+		d.heardFrom(p)
+	})
 }
 
 func (d *Detector) sorted() []*peer {

@@ -24,6 +24,7 @@ type links struct {
 	d     *membership.Detector
 	delay time.Duration // of a pong
 	mute  bool          // no pong comes
+	load  int           // that a pong tells
 	dial  error         // what a dial ends with
 
 	dials, pings []time.Duration
@@ -46,10 +47,10 @@ func (l *links) Dial(m membership.Member, done func(error)) {
 	})
 }
 
-func (l *links) Ping(_ membership.Member, pong func()) {
+func (l *links) Ping(_ membership.Member, pong func(int)) {
 	l.pings = append(l.pings, l.clock.Now())
 	if !l.mute {
-		l.clock.After(l.delay, pong)
+		l.clock.After(l.delay, func() { pong(l.load) })
 	}
 }
 
@@ -297,5 +298,33 @@ func TestADetectorThatWasStoppedDoesNothing(t *testing.T) {
 	c.Run(5 * time.Second)
 	if len(l.pings) != n {
 		t.Fatal("it pings")
+	}
+}
+
+// decision 3: loads come with the pongs
+func TestALoadIsThatOfTheLastPongAndOfWhatWasPlacedSince(t *testing.T) {
+	c, l, d := watching(t)
+	if n, known := d.Load(peer.Epoch); known {
+		t.Fatalf("%d before the first pong", n)
+	}
+	d.Placed(peer.Epoch) // of what is not known nothing is counted
+	l.load = 7
+	c.Run(300 * ms)
+	d.Placed(peer.Epoch)
+	d.Placed(peer.Epoch)
+	if n, known := d.Load(peer.Epoch); !known || n != 9 {
+		t.Fatalf("%d, %v", n, known)
+	}
+	c.Run(300 * ms)
+	if n, _ := d.Load(peer.Epoch); n != 7 {
+		t.Fatalf("%d", n)
+	}
+	l.mute = true
+	c.Run(900 * ms)
+	if n, known := d.Load(peer.Epoch); known {
+		t.Fatalf("%d of a suspect peer", n)
+	}
+	if _, known := d.Load(99); known {
+		t.Fatal("of nobody")
 	}
 }

@@ -17,6 +17,7 @@ const (
 	codeLocated
 	codeSlotIs
 	codeExplained
+	codePong
 )
 
 func (OK) code() code         { return codeOK }
@@ -32,8 +33,10 @@ func (Unknown) code() code    { return codeUnknown }
 func (Located) code() code    { return codeLocated }
 func (SlotIs) code() code     { return codeSlotIs }
 func (Explained) code() code  { return codeExplained }
+func (Pong) code() code       { return codePong }
 
 func (OK) append(b []byte) []byte           { return b }
+func (a Pong) append(b []byte) []byte       { return appendUint(b, uint64(max(a.Load, 0))) }
 func (a ViewIs) append(b []byte) []byte     { return appendView(b, a.View) }
 func (a WrongEpoch) append(b []byte) []byte { return appendKey(b, a.Key) }
 func (a NotOwner) append(b []byte) []byte   { return appendKey(b, a.Key) }
@@ -149,6 +152,8 @@ func (r *reader) answer() Answer {
 			a.Items[i] = r.located()
 		}
 		return a
+	case codePong:
+		return Pong{Load: r.load()}
 	case codeExplained:
 		return Explained{Observation: r.string()}
 	case codeSlotIs:

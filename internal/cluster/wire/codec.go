@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
@@ -185,6 +186,16 @@ func (r *reader) duration() time.Duration {
 func (r *reader) small() int {
 	n := r.uint()
 	if n > 1<<20 {
+		r.fail("number too large")
+		return 0
+	}
+	return int(n)
+}
+
+// load reads how many node hubs a silo serves.
+func (r *reader) load() int {
+	n := r.uint()
+	if n > math.MaxInt32 {
 		r.fail("number too large")
 		return 0
 	}

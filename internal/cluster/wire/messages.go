@@ -26,10 +26,11 @@ const (
 	KindHandOver
 	KindRestored
 	KindExplain
+	KindPlace
 	KindDeliver // not of this package: a delivery to a hub
 )
 
-var kindNames = [...]string{"", "ping", "hello", "view-get", "view-push", "claim", "detach", "lookup", "locate", "slot-query", "hand-over", "restored", "explain", "deliver"}
+var kindNames = [...]string{"", "ping", "hello", "view-get", "view-push", "claim", "detach", "lookup", "locate", "slot-query", "hand-over", "restored", "explain", "place", "deliver"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
@@ -176,6 +177,12 @@ type (
 		Addr string
 		Reg  uint64
 	}
+	// Place asks the receiver to serve a node that nobody serves: it claims it as if a caller of its own had asked,
+	// and answers [Hit] with whoever serves it by then, or [Unknown]. It is a hint: nothing hangs on it.
+	Place struct {
+		Head
+		Addr string
+	}
 	// Explain asks a silo what it has observed of an address, or of itself where that is empty. It is for
 	// people.
 	Explain struct{ Addr string }
@@ -199,6 +206,8 @@ type (
 type (
 	// OK says that it was done.
 	OK struct{}
+	// Pong is a sign of life, and how many node hubs the silo serves.
+	Pong struct{ Load int }
 	// ViewIs is the receiver's view; nil when it has none.
 	ViewIs struct{ View *membership.View }
 	// WrongEpoch says that the request was for another incarnation, or the receiver is in no view.
@@ -307,4 +316,5 @@ const (
 	WhyUnsettled = "unsettled"
 	WhyBusy      = "busy"
 	WhyNoView    = "no-view"
+	WhyLeaving   = "leaving"
 )

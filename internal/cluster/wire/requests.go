@@ -15,6 +15,7 @@ func (SlotQuery) Kind() Kind { return KindSlotQuery }
 func (HandOver) Kind() Kind  { return KindHandOver }
 func (Restored) Kind() Kind  { return KindRestored }
 func (Explain) Kind() Kind   { return KindExplain }
+func (Place) Kind() Kind     { return KindPlace }
 
 func (Ping) append(b []byte) []byte       { return b }
 func (Hello) append(b []byte) []byte      { return b }
@@ -91,6 +92,8 @@ func (m SlotQuery) append(b []byte) []byte {
 	return b
 }
 
+func (m Place) append(b []byte) []byte { return appendString(appendHead(b, m.Head), m.Addr) }
+
 func (m Explain) append(b []byte) []byte { return appendString(b, m.Addr) }
 
 func (m Restored) append(b []byte) []byte {
@@ -164,6 +167,8 @@ func (r *reader) request(k Kind) Request {
 		return m
 	case KindHandOver:
 		return r.handOver()
+	case KindPlace:
+		return Place{Head: r.head(), Addr: r.string()}
 	case KindExplain:
 		return Explain{Addr: r.string()}
 	case KindRestored:

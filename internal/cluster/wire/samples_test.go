@@ -74,6 +74,8 @@ func samples() []sample {
 			Guards:  []Guard{{Addr: "portal/2", Epoch: 9, Reg: 4, Closed: true, Left: 9 * time.Minute, Age: time.Minute}, {Addr: "acme/m", Epoch: 9, Reg: 5, Left: time.Second}},
 		}},
 		{name: "restored", request: Restored{Head: sampleHead(), Addr: "portal/1", Reg: 77}},
+		{name: "place", request: Place{Head: sampleHead(), Addr: "acme/n"}},
+		{name: "pong", answer: Pong{Load: 100_000}},
 		{name: "explain", request: Explain{Addr: "acme/a"}},
 		{name: "explained", answer: Explained{Observation: `{"silo":"a"}`}},
 

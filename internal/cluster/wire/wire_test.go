@@ -47,7 +47,7 @@ func TestEveryMessageAndAnswerSurvivesItsEncoding(t *testing.T) {
 			t.Errorf("no sample of %s", k)
 		}
 	}
-	for c := codeOK; c <= codeExplained; c++ {
+	for c := codeOK; c <= codePong; c++ {
 		if !codes[c] {
 			t.Errorf("no sample of answer %d", c)
 		}
@@ -133,6 +133,7 @@ func TestWhatIsNotUnderstoodIsRefused(t *testing.T) {
 		"an unknown answer":  {99},
 		"an unknown verdict": append([]byte{byte(codeDetached)}, append(key, 1, 9)...),
 		"an unknown status":  append([]byte{byte(codeLocated)}, append(key, 1, 9)...),
+		"a load too large":   append([]byte{byte(codePong)}, 0xff, 0xff, 0xff, 0xff, 0xff, 1),
 		"no duration":        append([]byte{byte(codeClosed), 1}, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
