@@ -135,14 +135,18 @@ func (s *stage) typed(text string) (refusals int) {
 	return 0
 }
 
+// text reads the node until it is answered: a silo that has just thawed says that it is not ready.
 func (s *stage) text() string {
 	s.Helper()
-	got := s.send("GET", "/api/nodes/"+NodePath, "")
-	content, ok := got.body["content"].(map[string]any)
-	if !ok {
-		s.Fatalf("the node was answered %v", got)
+	for end := time.Now().Add(30 * time.Second); ; <-time.After(10 * time.Millisecond) {
+		got := s.send("GET", "/api/nodes/"+NodePath, "")
+		if content, ok := got.body["content"].(map[string]any); ok {
+			return content["markdown"].(string)
+		}
+		if got.status != http.StatusServiceUnavailable || time.Now().After(end) {
+			s.Fatalf("the node was answered %v", got)
+		}
 	}
-	return content["markdown"].(string)
 }
 
 // architecture decision 1; the demonstration of the product
