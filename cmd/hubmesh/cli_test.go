@@ -99,6 +99,7 @@ func TestTheVerbsWorkOnARealMesh(t *testing.T) {
 		{"a space is created by flags", "", []string{"create", "acme", "--type", "Space", "--name", "ACME"}, 0, []string{`"path": "acme"`, `"version": 1`}, nil},
 		{"a node is created from a file, as it is", "", []string{"create", "acme/a", "@" + doc}, 0, []string{`"name": "From a file"`, `# <Hi>`}, nil},
 		{"a node is created from the standard input", `{"name":"B","nodeType":"Markdown"}`, []string{"create", "acme/b", "-"}, 0, []string{`"name": "B"`}, nil},
+		{"an empty document is one", "", []string{"create", "acme/empty", "--markdown", ""}, 0, []string{`"nodeType": "Markdown"`, `"markdown": ""`}, nil},
 		{"Markdown is a flag", "", []string{"create", "acme/c", "--markdown", "# C"}, 0, []string{`"nodeType": "Markdown"`, `"markdown": "# C"`}, nil},
 		{"a node is printed", "", []string{"get", "acme/a"}, 0, []string{`"path": "acme/a"`}, nil},
 		{"a put replaces", "", []string{"put", "acme/b", "--name", "B2", "--type", "Markdown"}, 0, []string{`"name": "B2"`, `"version": 2`}, nil},

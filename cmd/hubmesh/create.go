@@ -10,12 +10,12 @@ import (
 
 // nodeArgs say what a node is: a document, flags, or both; flags win.
 type nodeArgs struct {
-	Path     string `arg:"" help:"Path of the node."`
-	Node     string `arg:"" optional:"" help:"The node as JSON, @FILE, or - for the standard input."`
-	Type     string `help:"Node type." placeholder:"TYPE"`
-	Name     string `help:"Name for people." placeholder:"NAME"`
-	Content  string `help:"Content as JSON, @FILE, or - for the standard input." placeholder:"JSON" xor:"content"`
-	Markdown string `help:"Content is this Markdown; the type is Markdown unless --type says otherwise." placeholder:"TEXT" xor:"content"`
+	Path     string  `arg:"" help:"Path of the node."`
+	Node     string  `arg:"" optional:"" help:"The node as JSON, @FILE, or - for the standard input."`
+	Type     string  `help:"Node type." placeholder:"TYPE"`
+	Name     string  `help:"Name for people." placeholder:"NAME"`
+	Content  string  `help:"Content as JSON, @FILE, or - for the standard input." placeholder:"JSON" xor:"content"`
+	Markdown *string `help:"Content is this Markdown; the type is Markdown unless --type says otherwise." placeholder:"TEXT" xor:"content"`
 }
 
 func (a nodeArgs) node(s std) (client.Node, error) {
@@ -33,8 +33,8 @@ func (a nodeArgs) node(s std) (client.Node, error) {
 	if a.Name != "" {
 		n.Name = a.Name
 	}
-	if a.Markdown != "" {
-		text, err := encode(map[string]string{"$type": "Markdown", "markdown": a.Markdown})
+	if a.Markdown != nil { // an empty document is one, too
+		text, err := encode(map[string]string{"$type": "Markdown", "markdown": *a.Markdown})
 		if err != nil {
 			return n, err
 		}

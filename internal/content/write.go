@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/nodehub"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -30,6 +31,8 @@ type Stored struct {
 	Created bool
 	Size    int64
 	ETag    string // as reads give it; "" for a file that has none
+
+	home string // where it lies
 }
 
 // Put stores a file, whatever is there; see [Service.PutIf].
@@ -43,7 +46,8 @@ func (s *Service) Put(ctx context.Context, at node.Path, name, file string, body
 // upload, unless it has files already: their configuration was deleted, and it is not for an upload to
 // publish them again (*UnpublishedError). The caller needs Update on the node. An upload that the deletion
 // of its node overtakes is refused. So is one whose condition does not hold (*ConditionError): before the body is
-// read, or at the moment at which the file would come to its place.
+// read, or at the moment at which the file would come to its place. Permission and configuration are asked for
+// at both moments, too: a body may take long, and who may begin it may not be who may end it.
 func (s *Service) PutIf(ctx context.Context, at node.Path, name, file string, body io.Reader, when Condition) (stored Stored, err error) {
 	flight := s.trash.begin(store.Deleted, at)
 	defer s.trash.done(flight)
@@ -57,32 +61,51 @@ func (s *Service) PutIf(ctx context.Context, at node.Path, name, file string, bo
 	if err != nil {
 		return Stored{}, err
 	}
-	if !c.IsEditable {
-		return Stored{}, &ReadOnlyError{Collection: name}
-	}
-	place := within(at, c, file)
-	if c.IsInherited {
-		s.trash.also(flight, node.Path(c.Address+"/"+place)) // it is of the nodes on the way to it
-	}
-	if err := s.reach(ctx, c, folderOf(place), access.Update); err != nil {
-		return Stored{}, err
-	}
-	if lastSegment(file) == "" || strings.HasPrefix(lastSegment(file), tempPrefix) {
-		return Stored{}, badName(file, nil)
-	}
-	to, err := s.target(ctx, c, place)
+	to, err := s.uploadTo(ctx, flight, c, at, file)
 	if err != nil {
 		return Stored{}, err
 	}
+	again := func() (target, error) {
+		c, err := s.collection(ctx, at, name, access.Update)
+		if kind, ok := message.TypeOf(err); ok && kind == message.NotFound {
+			err = &NotFoundError{} // the node has gone
+		}
+		var none *CollectionError
+		if errors.As(err, &none) && !none.Broken && name == defaultCollection {
+			err = &UnpublishedError{Node: at, Collection: name} // it was there when the upload began
+		}
+		if err != nil {
+			return target{}, err
+		}
+		return s.uploadTo(ctx, flight, c, at, file)
+	}
 	changed := folders{}
-	stored, err = s.store(flight, to, body, time.Time{}, changed, when)
+	stored, err = s.store(flight, to, body, time.Time{}, changed, when, again)
 	if err == nil {
 		err = diskError(s.flush(changed))
 	}
 	if err == nil {
-		s.index.submit(to.home)
+		s.index.submit(stored.home)
 	}
 	return stored, err
+}
+
+// uploadTo is where a file that is uploaded to a collection comes to, for a caller who may write there.
+func (s *Service) uploadTo(ctx context.Context, on *flight, c nodehub.Collection, at node.Path, file string) (target, error) {
+	if !c.IsEditable {
+		return target{}, &ReadOnlyError{Collection: c.Name}
+	}
+	place := within(at, c, file)
+	if c.IsInherited {
+		s.trash.also(on, node.Path(c.Address+"/"+place)) // it is of the nodes on the way to it
+	}
+	if err := s.reach(ctx, c, folderOf(place), access.Update); err != nil {
+		return target{}, err
+	}
+	if lastSegment(file) == "" || strings.HasPrefix(lastSegment(file), tempPrefix) {
+		return target{}, badName(file, nil)
+	}
+	return s.target(ctx, c, place)
 }
 
 // first makes the default collection of a node that has none, for its first upload.
@@ -160,8 +183,9 @@ func (s *Service) seenAt(to target) ([]string, error) {
 }
 
 // store writes one file. A time that is not zero becomes the file's. The file itself is durable
-// afterwards, its name once the folders in changed are flushed.
-func (s *Service) store(on *flight, to target, body io.Reader, modified time.Time, changed folders, when Condition) (stored Stored, err error) {
+// afterwards, its name once the folders in changed are flushed. Where again is set, it is asked once the bytes are
+// there, whether and to where the file may come to its place.
+func (s *Service) store(on *flight, to target, body io.Reader, modified time.Time, changed folders, when Condition, again func() (target, error)) (stored Stored, err error) {
 	if err := s.inTheWay(to.c, to.inside, to.spots); err != nil { // before the bytes are taken
 		return Stored{}, err
 	}
@@ -170,7 +194,6 @@ func (s *Service) store(on *flight, to target, body io.Reader, modified time.Tim
 	if err := s.whenMet(when, spots, asIs, func() error { return nil }); err != nil {
 		return Stored{}, err
 	}
-	p := to.home
 	tmp := path.Join(uploadsDir, rand.Text())
 	f, err := s.root.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if err != nil {
@@ -201,6 +224,12 @@ func (s *Service) store(on *flight, to target, body io.Reader, modified time.Tim
 	if stored.Size < BufferLimit {
 		stored.ETag = entityTag(sum)
 	}
+	if again != nil {
+		if to, err = again(); err != nil {
+			return Stored{}, err
+		}
+	}
+	p := to.home
 	land := func(move func() error) error {
 		return s.turns.take(func() error { return s.trash.land(on, p, move) })
 	}
@@ -220,6 +249,7 @@ func (s *Service) store(on *flight, to target, body io.Reader, modified time.Tim
 	if err != nil {
 		return Stored{}, err
 	}
+	stored.home = p
 	return stored, nil
 }
 
@@ -373,7 +403,7 @@ func (s *Service) copyOne(ctx context.Context, on *flight, c nodehub.Collection,
 			return false, err
 		}
 	}
-	_, err = s.store(on, to, f, info.ModTime(), changed, Condition{})
+	_, err = s.store(on, to, f, info.ModTime(), changed, Condition{}, nil)
 	return err == nil, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -23,6 +24,22 @@ func plain(r *http.Request) error {
 		return problem("unsupported_media_type", fmt.Sprintf("the body is encoded as %q; send it as it is, without Content-Encoding", coding))
 	}
 	return nil
+}
+
+// vouched is a body that counts only as long as the credential that it was sent with: what is read after that has
+// ended fails, the end of the body too. So nothing is done for a request whose token was revoked while its body
+// was on its way (edge.md AC-R1).
+type vouched struct {
+	io.ReadCloser
+	over <-chan struct{}
+}
+
+func (v *vouched) Read(b []byte) (int, error) {
+	n, err := v.ReadCloser.Read(b)
+	if closedBy(v.over) {
+		return 0, credentialOver
+	}
+	return n, err
 }
 
 // wantMedia refuses a body of another media type. A body without one is taken for the first.

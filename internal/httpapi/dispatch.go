@@ -135,6 +135,14 @@ func (e *endpoint) serve(w *recorder, r *http.Request) error {
 			ctx = context.WithValue(ctx, credentialKey{}, credential)
 		}
 		r = r.WithContext(message.WithIdentity(ctx, id))
+		if op.body != "" && r.ContentLength != 0 {
+			over, release, err := followed(ctx)
+			if err != nil {
+				return err
+			}
+			defer release()
+			r.Body = &vouched{ReadCloser: r.Body, over: over}
+		}
 	}
 	if op.needs != nil && !op.needs(&e.s.Services) {
 		return problem("unavailable", "this process does not serve this route")

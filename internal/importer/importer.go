@@ -105,7 +105,10 @@ func (s *Service) Start(ctx context.Context, r Request) (node.Path, error) {
 	if err != nil {
 		return "", err
 	}
-	owner, err := plan.ensureSpaces(ctx)
+	if err := plan.ensureSpaces(ctx); err != nil {
+		return "", err
+	}
+	owner, err := plan.owner(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -278,8 +279,8 @@ type fileError struct {
 func (e *fileError) Error() string { return e.err.Error() }
 func (e *fileError) Unwrap() error { return e.err }
 
-// ensureSpaces makes the spaces that are missing and returns the node that owns the activity.
-func (p *plan) ensureSpaces(ctx context.Context) (owner node.Path, err error) {
+// ensureSpaces makes the spaces that are missing. It fails where none can be made.
+func (p *plan) ensureSpaces(ctx context.Context) error {
 	spaces := map[node.Path]bool{}
 	if p.r.Into != "" {
 		spaces[node.Path(p.r.Into.Partition())] = true
@@ -293,29 +294,20 @@ func (p *plan) ensureSpaces(ctx context.Context) (owner node.Path, err error) {
 		spaces[node.Path(at.Partition())] = true
 	}
 	if len(spaces) == 0 {
-		return "", &SourceError{p.r.Name, "there is nothing to import"}
+		return &SourceError{p.r.Name, "there is nothing to import"}
 	}
-	var names []node.Path
-	for s := range spaces {
-		names = append(names, s)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	some := false
+	for _, name := range slices.Sorted(maps.Keys(spaces)) {
 		if err := p.ensureSpace(ctx, name); err != nil {
 			p.notes = append(p.notes, note{file: string(name), text: err.Error(), failed: true}) // its files count, each for itself
 			continue
 		}
-		if owner == "" {
-			owner = name
-		}
+		some = true
 	}
-	if p.r.Into != "" {
-		owner = node.Path(p.r.Into.Partition())
+	if !some {
+		return &SourceError{p.r.Name, p.notes[len(p.notes)-1].text}
 	}
-	if owner == "" {
-		return "", &SourceError{p.r.Name, p.notes[len(p.notes)-1].text}
-	}
-	return owner, nil
+	return nil
 }
 
 // ensureSpace makes one space: from the source's own file where it has one, else an empty Space.
