@@ -36,6 +36,8 @@ type Options struct {
 	Kinds map[string]func(*hub.Kind)
 	// StartDelay delays the start of node hubs; nil is no delay.
 	StartDelay func(path string) time.Duration
+	// RowDelay delays the answer of a row that is read for the start of a node hub; nil is no delay.
+	RowDelay func(path string) time.Duration
 	// NodeTypes are the node types that a silo handles; nil is all of them.
 	NodeTypes func(silo string) []string
 	// Config changes the protocol's sizes; nil leaves the defaults.
@@ -136,7 +138,7 @@ func (c *Cluster) Add(name string) *Silo {
 	if c.opts.Config != nil {
 		c.opts.Config(&config)
 	}
-	nodes := route.New(m, c.Store, s.Service)
+	nodes := route.New(m, rows{c.Store, c.opts.RowDelay}, s.Service)
 	s.table = c.Table.Client(func(f func()) { s.Router.Do(func(*cluster.Silo) { f() }) }, func() {
 		s.Router.Do(func(x *cluster.Silo) { x.Member.Refresh() })
 	})
@@ -157,6 +159,21 @@ func (c *Cluster) Add(name string) *Silo {
 	defer c.mu.Unlock()
 	c.silos[name] = s
 	return s
+}
+
+// rows are those of the store, perhaps late.
+type rows struct {
+	store.Store
+	delay func(path string) time.Duration
+}
+
+// Read implements route.Rows.
+func (r rows) Read(ctx context.Context, path node.Path) (node.Node, error) {
+	n, err := r.Store.Read(ctx, path)
+	if r.delay != nil {
+		<-time.After(r.delay(string(path)))
+	}
+	return n, err
 }
 
 // Silo returns the silo that has a name now.

@@ -68,7 +68,7 @@ type Cluster struct {
 	lanes  *lanes
 
 	mu      sync.Mutex
-	handles map[string]*claim.Handle // process hubs that are served here: the local route
+	handles map[string]localRoute // process hubs that are served here: the local route
 	fences  Fences
 	fenced  atomic.Bool           // there may be fences: read without the lock
 	parked  map[string][]*arrival // for node hubs whose grant is under way; guarded by the turn
@@ -104,7 +104,7 @@ var (
 func NewCluster(o ClusterOptions) *Cluster {
 	m := o.Mesh
 	c := &Cluster{mesh: m, nodes: o.Nodes, codec: o.Codec, log: m.Logger(), name: o.Me.Name, turn: turn.New(), sender: rand.Uint64(),
-		watch: o.Watch, lanes: newLanes(), handles: map[string]*claim.Handle{}, parked: map[string][]*arrival{}, timers: map[*time.Timer]struct{}{},
+		watch: o.Watch, lanes: newLanes(), handles: map[string]localRoute{}, parked: map[string][]*arrival{}, timers: map[*time.Timer]struct{}{},
 		unawaited: m.Bounds().Own(budget.Resolve), clientHosted: o.ClientHosted,
 		process: o.Process, joined: make(chan struct{})}
 	c.silo = cluster.NewSilo(cluster.Parts{Clock: c.turn, Do: c.turn.Do, Table: o.Table, Host: c, Watch: c, Deliver: c,

@@ -29,40 +29,49 @@ func (c *Cluster) Registered(h *hub.Hub) {
 	}
 	handle := c.silo.Claims.Handle(c.turn, h.Path())
 	c.mu.Lock()
-	c.handles[h.Path()] = handle
+	before := c.handles[h.Path()]
+	c.handles[h.Path()] = localRoute{h, handle}
 	c.mu.Unlock()
+	if before.handle != nil { // its hub is gone, and that has still to be told
+		before.handle.Dispose()
+	}
 	handle.Attach()
 }
 
 // Removed implements hub.Watcher.
 func (c *Cluster) Removed(h *hub.Hub) {
 	if !IsProcessAddress(h.Address().Type()) {
-		c.ended(h.Path())
+		c.ended(h.Path(), c.nodes.gone(h))
 		return
 	}
 	c.mu.Lock()
-	handle := c.handles[h.Path()]
+	route := c.handles[h.Path()]
+	if route.hub != h { // another hub has the address by now
+		c.mu.Unlock()
+		return
+	}
 	delete(c.handles, h.Path())
 	c.mu.Unlock()
-	if handle != nil {
-		handle.Dispose()
-	}
+	route.handle.Dispose()
 }
 
-// ended gives the grant of a node hub back: the hub is gone, or did not start.
-func (c *Cluster) ended(path string) {
-	c.turn.Do(func() {
-		if reg, ok := c.silo.Claims.Serves(path); ok {
-			c.silo.Claims.Ended(path, reg)
-		}
-	})
+// localRoute is the hub of this process at an address, and its claim.
+type localRoute struct {
+	hub    *hub.Hub
+	handle *claim.Handle
+}
+
+// ended gives the grant of a node hub back, by the registration on which it stood: the hub is gone, or did not
+// start. A later grant of the node is another one's.
+func (c *Cluster) ended(path string, reg uint64) {
+	c.turn.Do(func() { c.silo.Claims.Ended(path, reg) })
 }
 
 // Serving implements claim.Host: the local route.
 func (c *Cluster) Serving(addr string) (uint64, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := c.handles[addr]
+	h := c.handles[addr].handle
 	if h == nil {
 		return 0, false
 	}
@@ -70,14 +79,14 @@ func (c *Cluster) Serving(addr string) (uint64, bool) {
 }
 
 // Granted implements claim.Host: the hub of a node that this silo serves now starts, with what waits.
-func (c *Cluster) Granted(addr string, _ uint64) {
+func (c *Cluster) Granted(addr string, reg uint64) {
 	waiting := c.parked[addr]
 	delete(c.parked, addr)
 	first := make([]*hub.Delivery, 0, len(waiting))
 	for _, a := range waiting {
 		first = append(first, a.d)
 	}
-	c.nodes.begin(addr, first)
+	c.nodes.begin(addr, reg, first)
 	for _, a := range waiting {
 		a.posted()
 	}
@@ -87,6 +96,7 @@ func (c *Cluster) Granted(addr string, _ uint64) {
 func (c *Cluster) StepAside(addr string, _ uint64) {
 	c.note(addr, "stepped aside", "held elsewhere", "")
 	c.log.Info("A node hub steps aside: another silo holds its address", "address", addr, "silo", c.name)
+	c.nodes.revoke(addr)
 	if h := c.mesh.Find(addr); h != nil {
 		h.Dispose()
 	}
@@ -106,6 +116,7 @@ func (c *Cluster) Evicted() {
 	c.self.Store(0)
 	c.settled.Store(false)
 	c.log.Warn("This silo was put out of the cluster; it stops its node hubs and joins anew", "silo", c.name)
+	c.nodes.revokeAll()
 	c.mesh.Each(func(h *hub.Hub) {
 		if !IsProcessAddress(h.Address().Type()) {
 			h.Dispose()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/hub"
+	"github.com/hubmesh/hubmesh/internal/lifecycle"
 	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -51,23 +52,26 @@ type Router struct {
 	mesh    *hub.Mesh
 	rows    Rows
 	starter Starter
-	ended   func(path string)          // an activation ended without a hub; nil where nobody wants to know
-	handles func(nodeType string) bool // nil: this process handles every type
+	ended   func(path string, reg uint64) // an activation ended without a hub; nil where nobody wants to know
+	handles func(nodeType string) bool    // nil: this process handles every type
 
 	mu       sync.Mutex
 	inflight map[string]*activation
+	stands   map[*hub.Hub]uint64 // the grants on which the node hubs of a silo stand
 }
 
 // activation is one start of a node hub that has not published its hub yet.
 type activation struct {
 	began   int64
 	waiting []*hub.Delivery
-	dirty   bool // the row changed after it may have been read
+	dirty   bool   // the row changed after it may have been read
+	reg     uint64 // the grant on which the hub will stand; 0 where none is needed
+	revoked bool   // that grant has been lost: no hub may start on it
 }
 
 // New returns the router of a mesh. Install it with [hub.Mesh.SetRouter].
 func New(m *hub.Mesh, rows Rows, starter Starter) *Router {
-	return &Router{mesh: m, rows: rows, starter: starter, inflight: map[string]*activation{}}
+	return &Router{mesh: m, rows: rows, starter: starter, inflight: map[string]*activation{}, stands: map[*hub.Hub]uint64{}}
 }
 
 var _ hub.Router = (*Router)(nil)
@@ -106,18 +110,45 @@ func (r *Router) Route(d *hub.Delivery) {
 }
 
 // begin starts the hub of a node that this silo was granted, with the deliveries that wait for it.
-func (r *Router) begin(addr string, first []*hub.Delivery) {
+func (r *Router) begin(addr string, reg uint64, first []*hub.Delivery) {
 	path := node.Path(addr)
 	r.mu.Lock()
-	if a := r.inflight[addr]; a != nil {
+	if a := r.inflight[addr]; a != nil { // of a grant that was lost: it goes on with this one
+		a.reg, a.revoked = reg, false
 		a.waiting = append(a.waiting, first...)
 		r.mu.Unlock()
 		return
 	}
-	a := &activation{began: r.mesh.Clock().Now(), waiting: first}
+	a := &activation{began: r.mesh.Clock().Now(), waiting: first, reg: reg}
 	r.inflight[addr] = a
 	r.mu.Unlock()
 	r.mesh.Go(func() { r.activate(path, a) })
+}
+
+// revoke keeps a hub that is about to start from it: the grant of the node has been lost.
+func (r *Router) revoke(addr string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a := r.inflight[addr]; a != nil {
+		a.revoked = true
+	}
+}
+
+func (r *Router) revokeAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.inflight {
+		a.revoked = true
+	}
+}
+
+// gone forgets a node hub that has ended, and returns the grant on which it stood.
+func (r *Router) gone(h *hub.Hub) uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reg := r.stands[h]
+	delete(r.stands, h)
+	return reg
 }
 
 // take posts a delivery to a node hub that runs or starts here. Unsent says that it does neither, or is
@@ -159,10 +190,16 @@ func (r *Router) misplaced(row node.Node) *message.Failure {
 		Message: fmt.Sprintf("'%s' is of type '%s' by now, which this silo does not handle; nothing was queued, try again", row.Path, row.NodeType)}
 }
 
-func (r *Router) over(path node.Path) {
+func (r *Router) over(path node.Path, reg uint64) {
 	if r.ended != nil {
-		r.ended(string(path))
+		r.ended(string(path), reg)
 	}
+}
+
+// lost is the failure of what waited for a hub whose grant was lost before it had started.
+func (r *Router) lost(path node.Path) *message.Failure {
+	return &message.Failure{Type: message.ShuttingDown, Reason: message.ReasonStopping, AnsweredBy: r.name(), Target: string(path), RetryAfter: retryHint,
+		Message: fmt.Sprintf("'%s' is served elsewhere by now; nothing was queued, try again", path)}
 }
 
 // refuse answers for an address that nobody in this mesh serves and that no node has.
@@ -177,49 +214,71 @@ func (r *Router) name() string { return "mesh/" + r.mesh.ID() }
 func (r *Router) activate(path node.Path, a *activation) {
 	ctx, cancel := r.mesh.Bounds().Context(r.mesh.Context(), budget.Resolve, "resolve "+string(path))
 	defer cancel()
-	row, err := r.readRow(ctx, path, a)
-	if err != nil {
-		// The ancestor is only for the text: its absence must not hide the verdict.
-		f := r.verdict(ctx, path, err)
-		r.mu.Lock()
-		waiting := a.waiting
-		delete(r.inflight, string(path))
-		r.mu.Unlock()
-		for _, d := range waiting {
-			r.mesh.Refuse(d, f)
+	for {
+		row, err := r.readRow(ctx, path, a)
+		if err != nil {
+			// The ancestor is only for the text: its absence must not hide the verdict.
+			f := r.verdict(ctx, path, err)
+			r.mu.Lock()
+			r.giveUp(path, a, f)
+			return
 		}
-		r.over(path)
+		switch {
+		case a.revoked:
+			r.giveUp(path, a, r.lost(path))
+			return
+		case r.handles != nil && !r.handles(row.NodeType):
+			r.giveUp(path, a, r.misplaced(row))
+			return
+		}
+		waiting, reg := a.waiting, a.reg
+		h, err := r.starter.StartNode(row, waiting)
+		var exists *hub.ExistsError
+		if errors.As(err, &exists) && h.Level() >= lifecycle.Quiescing && reg != 0 {
+			// One that stood on an earlier grant is still on its way down; this one's is to start after it.
+			r.mu.Unlock()
+			select {
+			case <-h.Done():
+				continue
+			case <-ctx.Done():
+				r.mu.Lock()
+				r.giveUp(path, a, r.lost(path))
+				return
+			}
+		}
+		dirty := a.dirty
+		delete(r.inflight, string(path))
+		if h != nil && reg != 0 {
+			r.stands[h] = reg
+		}
+		r.mu.Unlock()
+		switch {
+		case exists != nil:
+			for _, d := range waiting {
+				r.mesh.Deliver(h, d)
+			}
+		case err != nil:
+			f := message.Classify(err)
+			for _, d := range waiting {
+				r.mesh.Refuse(d, f)
+			}
+			r.over(path, reg)
+		case dirty:
+			r.starter.Refresh(path)
+		}
 		return
 	}
-	waiting := a.waiting
-	if r.handles != nil && !r.handles(row.NodeType) {
-		delete(r.inflight, string(path))
-		r.mu.Unlock()
-		for _, d := range waiting {
-			r.mesh.Refuse(d, r.misplaced(row))
-		}
-		r.over(path)
-		return
-	}
-	h, err := r.starter.StartNode(row, waiting)
-	dirty := a.dirty
+}
+
+// giveUp ends an activation without a hub. r.mu is held, and is not any more when it returns.
+func (r *Router) giveUp(path node.Path, a *activation, f *message.Failure) {
+	waiting, reg := a.waiting, a.reg
 	delete(r.inflight, string(path))
 	r.mu.Unlock()
-	var exists *hub.ExistsError
-	switch {
-	case errors.As(err, &exists):
-		for _, d := range waiting {
-			r.mesh.Deliver(h, d)
-		}
-	case err != nil:
-		f := message.Classify(err)
-		for _, d := range waiting {
-			r.mesh.Refuse(d, f)
-		}
-		r.over(path)
-	case dirty:
-		r.starter.Refresh(path)
+	for _, d := range waiting {
+		r.mesh.Refuse(d, f)
 	}
+	r.over(path, reg)
 }
 
 // readRow reads the row of a node and returns with the router locked, unless it fails. A row that changed
