@@ -130,10 +130,17 @@ func (l *Locator) close(r *round) {
 		}
 		return
 	}
-	// An answer above may have begun a round of its own; then these join it.
-	for _, j := range r.next {
-		l.Locate(r.item, j.to, j.done)
+	// An answer above may have begun a round of its own; then these join it. Otherwise they begin the next one
+	// together: one after the other, each would wait for a round of its own.
+	if now := l.rounds[r.item]; now != nil {
+		now.next = append(now.next, r.next...)
+		return
 	}
+	together := make([]func(Found), len(r.next))
+	for i, j := range r.next {
+		together[i] = j.done
+	}
+	l.begin(r.item, r.next[len(r.next)-1].to, together)
 }
 
 func (l *Locator) put(m membership.Member, q question) {

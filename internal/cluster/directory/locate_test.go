@@ -300,3 +300,32 @@ func TestAQuestionAskedFromWithinAnAnswerStartsTheRoundThatJoinersJoin(t *testin
 	}
 	f.peers.Silent()
 }
+
+// protocol §5
+// Each member answers after 5 ms, and 64 ask for one address that nobody serves at one moment: one round answers the
+// first, the next one everybody else.
+func TestThoseWhoJoinARoundBeginTheNextOneTogether(t *testing.T) {
+	f := newFixture(t)
+	f.settle()
+	f.peers.Script = func(a *clustertest.Ask) {
+		if m, ok := a.Message.(wire.Locate); ok {
+			f.clock.After(5*ms, func() {
+				a.Answer(wire.Located{Key: f.view.Key(), Items: make([]wire.LocatedItem, len(m.Items))})
+			})
+		}
+	}
+	start, last, got := f.clock.Now(), time.Duration(0), 0
+	for range 64 {
+		f.owner.Lookup(wire.Lookup{Head: f.head(b), Addr: f.addr}, func(a wire.Answer) {
+			if _, ok := a.(wire.NotHere); !ok {
+				t.Errorf("%T", a)
+			}
+			last = f.clock.Now() - start
+			got++
+		})
+	}
+	f.clock.Run(20 * time.Second)
+	if got != 64 || last > 20*ms {
+		t.Errorf("%d were answered, the last after %v", got, last)
+	}
+}
