@@ -74,10 +74,10 @@ func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, err
 		return nil, err
 	}
 	defer leave()
-	if err := s.bootstrap(ctx, n); err != nil {
-		return nil, err
-	}
 	for attempt := 0; ; attempt++ {
+		if err := s.bootstrap(ctx, n); err != nil {
+			return nil, groundless(err)
+		}
 		if attempt > 0 {
 			last, known = s.lastVersion(ctx, n.Path)
 		}
@@ -89,6 +89,12 @@ func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, err
 		var conflict *store.ConflictError
 		if errors.As(err, &conflict) && attempt < maxRemerge {
 			continue // another life began and ended meanwhile
+		}
+		if n.Path.Depth() == 1 && partitionMissing(err) {
+			if attempt < maxRemerge {
+				continue // another process has removed it since
+			}
+			return nil, beingDeleted(n.Path, n.Path)
 		}
 		if err != nil {
 			return nil, s.twin(ctx, n.Path, err)
@@ -187,8 +193,16 @@ func (s *Service) bootstrap(ctx context.Context, n node.Node) error {
 // ensurePartition provisions the partition of its root n. One that differs in case only stands in the
 // way like any other node would.
 func (s *Service) ensurePartition(ctx context.Context, n node.Node) error {
-	err := s.store.EnsurePartition(ctx, n.Path.Partition(), author(ctx))
+	name := n.Path.Partition()
+	err := s.store.EnsurePartition(ctx, name, author(ctx))
 	var twin *store.PartitionError
+	if s.shared && errors.As(err, &twin) && twin.Reason == store.ReasonDeleting {
+		// The last step of a deletion may be left, by a process that is about to take it or is gone.
+		if err := s.store.RemovePartition(ctx, name); err != nil && !errors.As(err, new(*store.PartitionError)) {
+			return err
+		}
+		err = s.store.EnsurePartition(ctx, name, author(ctx))
+	}
 	if !errors.As(err, &twin) || twin.Other == "" {
 		return err
 	}
@@ -197,6 +211,12 @@ func (s *Service) ensurePartition(ctx context.Context, n node.Node) error {
 		exists.Version = other.Version
 	}
 	return s.twin(ctx, n.Path, exists)
+}
+
+// partitionMissing tells whether a partition was not there.
+func partitionMissing(err error) bool {
+	var p *store.PartitionError
+	return errors.As(err, &p) && p.Reason == store.ReasonMissing
 }
 
 // grantCreator makes the creator of a space its Admin, unless that is so already. The space stands

@@ -21,14 +21,35 @@ func (s *Service) ground(ctx context.Context, path node.Path) (ground, error) {
 	if !s.shared || path.Depth() < 2 {
 		return nil, nil
 	}
-	n, err := s.store.Prefix(ctx, path.Parent())
-	if err != nil {
-		if errors.As(err, new(*store.NotFoundError)) {
-			err = nil
+	for at := path.Parent(); ; {
+		n, err := s.store.Prefix(ctx, at)
+		switch {
+		case errors.As(err, new(*store.NotFoundError)):
+			return noSpace(path), nil
+		case err != nil:
+			return nil, err
 		}
-		return nil, err
+		scope, passing := passes(n.Path)
+		if !passing {
+			return ground{path.Parent(): store.GroundOf(n)}, nil
+		}
+		at = scope
 	}
-	return ground{path.Parent(): store.GroundOf(n)}, nil
+}
+
+// passes tells whether a node is no ground, and above what it is not: an assignment goes after the node that it
+// stands below.
+func passes(path node.Path) (scope node.Path, passing bool) {
+	scope, assignment := path.Scope()
+	return scope, assignment && !scope.IsRoot()
+}
+
+// noSpace is the ground of a path above which nothing stands, not even its space: none, until that is there.
+func noSpace(path node.Path) ground {
+	if partition := path.Partition(); partition != string(node.RootAccess) {
+		return ground{path.Parent(): store.NoSpace(partition)}
+	}
+	return nil
 }
 
 // grounds is ground for many, and settles what was deleted there.
@@ -58,9 +79,15 @@ func (s *Service) grounds(ctx context.Context, paths []node.Path) (ground, error
 	for _, path := range paths {
 		for p := range path.Ancestors() { // the deepest comes first
 			if n := above[p]; n.Path != "" {
+				if _, passing := passes(n.Path); passing {
+					continue
+				}
 				g[path.Parent()] = store.GroundOf(n)
 				break
 			}
+		}
+		if g[path.Parent()].Path == "" && path.Depth() > 1 {
+			maps.Copy(g, noSpace(path))
 		}
 	}
 	return g, nil
@@ -74,10 +101,14 @@ func (g ground) under(path node.Path) store.Ground {
 	return g[path.Parent()]
 }
 
-// groundless answers a create whose ground was deleted meanwhile as a guard of this process does.
+// groundless answers a create whose ground was deleted meanwhile, or whose space another process is deleting, as a
+// guard of this process does.
 func groundless(err error) error {
 	if gone := (*store.GroundError)(nil); errors.As(err, &gone) {
 		return beingDeleted(gone.Path, gone.Ground)
+	}
+	if p := (*store.PartitionError)(nil); errors.As(err, &p) && p.Reason == store.ReasonDeleting {
+		return beingDeleted(node.Path(p.Partition), node.Path(p.Partition))
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package nodehub
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -61,6 +62,10 @@ func (s *Service) importOnce(ctx context.Context, nodes []node.Node, todo []int,
 	var releases []func()
 	defer func() { each(releases) }()
 	for _, i := range todo {
+		if !last && on.under(nodes[i].Path) == store.NoSpace(nodes[i].Path.Partition()) && slices.Contains(paths, node.Path(nodes[i].Path.Partition())) {
+			again = append(again, i) // its space comes first
+			continue
+		}
 		var w store.Write
 		var same bool
 		leave, err := s.guards.enter(nodes[i].Path)
@@ -115,7 +120,7 @@ func (s *Service) importWrite(ctx context.Context, n node.Node, have map[node.Pa
 		}
 		if n.Path.Depth() == 1 {
 			if err := s.ensurePartition(ctx, n); err != nil {
-				return w, false, err
+				return w, false, groundless(err)
 			}
 		}
 		n.Version = tombs[n.Path] + 1
