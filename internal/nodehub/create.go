@@ -61,8 +61,11 @@ func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, err
 		return nil, err
 	}
 	last, known := s.lastVersion(ctx, n.Path)
-	if s.shared && (last > 0 || on.under(n.Path).Path != n.Path.Parent()) { // something may have been deleted here
+	if s.shared && on.livedBefore(n.Path, last) { // something may have been deleted here
 		if err := s.settleAt(ctx, n.Path); err != nil {
+			return nil, err
+		}
+		if err := s.catchUp(ctx, n.Path); err != nil {
 			return nil, err
 		}
 	}
@@ -79,7 +82,11 @@ func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, err
 			return nil, groundless(err)
 		}
 		if attempt > 0 {
-			last, known = s.lastVersion(ctx, n.Path)
+			if last, known = s.lastVersion(ctx, n.Path); last > 0 {
+				if err := s.catchUp(ctx, n.Path); err != nil {
+					return nil, err
+				}
+			}
 		}
 		if known != nil {
 			return nil, known
@@ -253,12 +260,19 @@ func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*Create
 	if err != nil {
 		return nil, err
 	}
+	told := false
 	for i, n := range r.Nodes {
 		out[i].Path = n.Path
+		last, known := s.lastVersion(ctx, n.Path)
+		if !told && s.shared && on.livedBefore(n.Path, last) {
+			if err := s.catchUp(ctx, n.Path); err != nil {
+				return nil, err
+			}
+			told = true
+		}
 		err := s.prepareMany(ctx, &n, seen)
-		if err == nil {
-			n.Version, err = s.lastVersion(ctx, n.Path)
-			n.Version++
+		if n.Version = last + 1; err == nil {
+			err = known
 		}
 		if err == nil {
 			var leave func()

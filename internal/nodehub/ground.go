@@ -5,7 +5,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
 )
@@ -91,6 +93,32 @@ func (s *Service) grounds(ctx context.Context, paths []node.Path) (ground, error
 		}
 	}
 	return g, nil
+}
+
+// toldBound is how long a create at a path that has had a node before waits for the news of its deletion.
+const toldBound = 3 * time.Second
+
+var errTold = errors.New("nodehub: what other processes have committed was not told here within 3 s")
+
+// catchUp has what was granted at an earlier life of path be forgotten here before its next one is made: another
+// process may have deleted it, with its assignments. Nothing is made where that is not sure.
+func (s *Service) catchUp(ctx context.Context, path node.Path) error {
+	if s.told == nil {
+		return nil
+	}
+	bound, cancel := context.WithTimeoutCause(ctx, toldBound, errTold)
+	defer cancel()
+	if err := s.told(bound); err != nil {
+		return &message.Failure{Type: message.ShuttingDown, Target: string(path), Reason: message.ReasonStarting, AnsweredBy: "nodeops", RetryAfter: time.Second,
+			Message: "this process has not been told yet what others have deleted at '" + string(path) + "'; nothing was written, try again", Cause: err}
+	}
+	return nil
+}
+
+// livedBefore tells whether there may have been a node at a path, or at a level above it that has none now, to which
+// something was granted. last is the version of its tombstone.
+func (g ground) livedBefore(path node.Path, last int64) bool {
+	return last > 0 || g.under(path).Path != path.Parent()
 }
 
 // under is the ground of a new node; the zero value where it has none.

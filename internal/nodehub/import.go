@@ -53,6 +53,11 @@ func (s *Service) importOnce(ctx context.Context, nodes []node.Node, todo []int,
 	if err != nil {
 		return nil, err
 	}
+	if i := slices.IndexFunc(paths, func(p node.Path) bool { return s.shared && on.livedBefore(p, tombs[p]) }); i >= 0 {
+		if err := s.catchUp(ctx, paths[i]); err != nil {
+			return nil, err
+		}
+	}
 	have := make(map[node.Path]node.Node, len(rows))
 	for _, n := range rows {
 		have[n.Path] = n
