@@ -9,7 +9,7 @@ import (
 func (m *Mesh) Deafen() { m.shared.stop[0]() }
 
 // Synced returns once everything that was committed before the call has been told here.
-func (m *Mesh) Synced() error { return m.shared.feed.Sync(m.shared.ctx) }
+func (m *Mesh) Synced() error { return m.told(m.shared.ctx) }
 
 // LookAtQueue looks at the notification queue as every ten seconds.
 func (m *Mesh) LookAtQueue() { m.shared.lookAtQueue() }

@@ -198,7 +198,7 @@ func (m *Mesh) openNodes(o Options) (err error) {
 		types[t.name] = t.build
 	}
 	m.service, err = nodehub.New(nodehub.Options{Mesh: m.hubs, Store: m.store, Committer: m.commits, Access: m.access, Limits: m.limits,
-		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Isolated: m.isolated(), Shared: m.isShared, Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate, node.TypeSpace: validateSpace}})
+		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Isolated: m.isolated(), Shared: m.isShared, Told: m.told, Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate, node.TypeSpace: validateSpace}})
 	if err != nil {
 		return err
 	}

@@ -83,6 +83,19 @@ func (m *Mesh) followShared(s *postgres.Store) {
 	f.work.Go(f.keep)
 }
 
+// told returns once everything that was committed before the call counts here. Without a database that others write it
+// does at once.
+func (m *Mesh) told(ctx context.Context) error {
+	f := m.shared
+	if f == nil {
+		return nil
+	}
+	if err := f.feed.Sync(ctx); err != nil {
+		return err
+	}
+	return f.relay.Told(ctx)
+}
+
 // close ends what follows the database; the store is closed after it.
 func (f *shared) close() {
 	f.cancel()

@@ -17,7 +17,8 @@ type queue struct {
 
 type queued struct {
 	invalidation Invalidation
-	direct       bool // a writer waits for it: it is not given up for a reset
+	direct       bool   // a writer waits for it: it is not given up for a reset
+	told         func() // of a mark: what is called once everything before it has been told
 }
 
 func newQueue(limit int) *queue { return &queue{limit: limit, paths: map[node.Path]*list.Element{}} }
@@ -33,7 +34,7 @@ func (q *queue) push(i Invalidation, direct bool) (overflow bool) {
 		q.clear(Invalidation{Reset: true, At: i.At, Cause: causeQueue})
 		overflow = true
 	}
-	q.paths[i.Path] = q.order.PushBack(&queued{i, direct})
+	q.paths[i.Path] = q.order.PushBack(&queued{invalidation: i, direct: direct})
 	return overflow
 }
 
@@ -48,6 +49,18 @@ func (q *queue) clear(reset Invalidation) {
 		}
 		e = next
 	}
+}
+
+// mark has told called once everything that is queued now has been told.
+func (q *queue) mark(told func()) { q.order.PushBack(&queued{direct: true, told: told}) }
+
+// marked removes a mark that everything before has been told of; nil where there is none.
+func (q *queue) marked() func() {
+	e := q.order.Front()
+	if q.reset != nil || e == nil || e.Value.(*queued).told == nil {
+		return nil
+	}
+	return q.order.Remove(e).(*queued).told
 }
 
 // take removes what is to be told of a path.

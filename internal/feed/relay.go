@@ -153,6 +153,29 @@ func (r *Relay) follow(lost func()) {
 	r.echoes.following, r.lost = true, lost
 }
 
+// Told returns once every subscriber of the invalidation channel has taken what was queued for it before the call, or
+// with the context's cause.
+func (r *Relay) Told(ctx context.Context) error {
+	r.mu.Lock()
+	subs := slices.Clone(r.subs)
+	done := make([]chan struct{}, len(subs))
+	for i, s := range subs {
+		done[i] = make(chan struct{})
+		s.queue.mark(func() { close(done[i]) })
+		wake(s.wake)
+	}
+	r.mu.Unlock()
+	for i, s := range subs {
+		select {
+		case <-done[i]:
+		case <-s.gone:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
 // unfollow says that no more change rows come.
 func (r *Relay) unfollow() {
 	r.mu.Lock()

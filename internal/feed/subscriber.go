@@ -79,6 +79,11 @@ func (r *Relay) tellNext(s *subscriber) bool {
 	<-s.turn
 	defer func() { s.turn <- struct{}{} }()
 	r.mu.Lock()
+	if told := s.queue.marked(); told != nil {
+		r.mu.Unlock()
+		told()
+		return true
+	}
 	i, ok := s.queue.pop()
 	s.stalled = s.stalled && ok
 	r.mu.Unlock()

@@ -61,8 +61,11 @@ func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, err
 		return nil, err
 	}
 	last, known := s.lastVersion(ctx, n.Path)
-	if s.shared && (last > 0 || on.under(n.Path).Path != n.Path.Parent()) { // something may have been deleted here
+	if s.shared && on.livedBefore(n.Path, last) { // something may have been deleted here
 		if err := s.settleAt(ctx, n.Path); err != nil {
+			return nil, err
+		}
+		if err := s.catchUp(ctx, n.Path); err != nil {
 			return nil, err
 		}
 	}
@@ -74,12 +77,16 @@ func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, err
 		return nil, err
 	}
 	defer leave()
-	if err := s.bootstrap(ctx, n); err != nil {
-		return nil, err
-	}
 	for attempt := 0; ; attempt++ {
+		if err := s.bootstrap(ctx, n); err != nil {
+			return nil, groundless(err)
+		}
 		if attempt > 0 {
-			last, known = s.lastVersion(ctx, n.Path)
+			if last, known = s.lastVersion(ctx, n.Path); last > 0 {
+				if err := s.catchUp(ctx, n.Path); err != nil {
+					return nil, err
+				}
+			}
 		}
 		if known != nil {
 			return nil, known
@@ -89,6 +96,12 @@ func (s *Service) create(ctx context.Context, r *CreateRequest) (*NodeReply, err
 		var conflict *store.ConflictError
 		if errors.As(err, &conflict) && attempt < maxRemerge {
 			continue // another life began and ended meanwhile
+		}
+		if n.Path.Depth() == 1 && partitionMissing(err) {
+			if attempt < maxRemerge {
+				continue // another process has removed it since
+			}
+			return nil, beingDeleted(n.Path, n.Path)
 		}
 		if err != nil {
 			return nil, s.twin(ctx, n.Path, err)
@@ -187,8 +200,16 @@ func (s *Service) bootstrap(ctx context.Context, n node.Node) error {
 // ensurePartition provisions the partition of its root n. One that differs in case only stands in the
 // way like any other node would.
 func (s *Service) ensurePartition(ctx context.Context, n node.Node) error {
-	err := s.store.EnsurePartition(ctx, n.Path.Partition(), author(ctx))
+	name := n.Path.Partition()
+	err := s.store.EnsurePartition(ctx, name, author(ctx))
 	var twin *store.PartitionError
+	if s.shared && errors.As(err, &twin) && twin.Reason == store.ReasonDeleting {
+		// The last step of a deletion may be left, by a process that is about to take it or is gone.
+		if err := s.store.RemovePartition(ctx, name); err != nil && !errors.As(err, new(*store.PartitionError)) {
+			return err
+		}
+		err = s.store.EnsurePartition(ctx, name, author(ctx))
+	}
 	if !errors.As(err, &twin) || twin.Other == "" {
 		return err
 	}
@@ -197,6 +218,12 @@ func (s *Service) ensurePartition(ctx context.Context, n node.Node) error {
 		exists.Version = other.Version
 	}
 	return s.twin(ctx, n.Path, exists)
+}
+
+// partitionMissing tells whether a partition was not there.
+func partitionMissing(err error) bool {
+	var p *store.PartitionError
+	return errors.As(err, &p) && p.Reason == store.ReasonMissing
 }
 
 // grantCreator makes the creator of a space its Admin, unless that is so already. The space stands
@@ -233,12 +260,19 @@ func (s *Service) createMany(ctx context.Context, r *CreateManyRequest) (*Create
 	if err != nil {
 		return nil, err
 	}
+	told := false
 	for i, n := range r.Nodes {
 		out[i].Path = n.Path
+		last, known := s.lastVersion(ctx, n.Path)
+		if !told && s.shared && on.livedBefore(n.Path, last) {
+			if err := s.catchUp(ctx, n.Path); err != nil {
+				return nil, err
+			}
+			told = true
+		}
 		err := s.prepareMany(ctx, &n, seen)
-		if err == nil {
-			n.Version, err = s.lastVersion(ctx, n.Path)
-			n.Version++
+		if n.Version = last + 1; err == nil {
+			err = known
 		}
 		if err == nil {
 			var leave func()

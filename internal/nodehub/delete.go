@@ -132,8 +132,7 @@ func (s *Service) deletePartition(ctx context.Context, r *DeleteRequest, root no
 		}
 	}()
 	err = s.store.MarkPartition(ctx, name, true)
-	var missing *store.PartitionError
-	if errors.As(err, &missing) && !there {
+	if partitionMissing(err) { // another process has deleted it meanwhile
 		return nil, &store.NotFoundError{Path: r.Path, LastVersion: root.Version}
 	}
 	if err != nil {
@@ -142,7 +141,11 @@ func (s *Service) deletePartition(ctx context.Context, r *DeleteRequest, root no
 	if reply, err = s.deleteTree(ctx, r, root, there); err != nil {
 		return nil, err
 	}
-	if err := s.store.RemovePartition(ctx, name); err != nil {
+	if err := s.store.RemovePartition(ctx, name); err != nil && !partitionMissing(err) {
+		if _, none := s.store.Read(ctx, r.Path); none == nil && s.shared {
+			s.unmark(ctx, name) // another process has created the space anew
+			return reply, nil
+		}
 		return nil, &PartialDeleteError{Path: r.Path, Deleted: reply.Deleted, Failed: r.Path, Err: err}
 	}
 	return reply, nil
@@ -211,6 +214,8 @@ func (s *Service) deleteNodes(ctx context.Context, r *DeleteRequest, root node.N
 				return deleted + 1, version, nil
 			case errors.As(err, &left):
 				below = left.Below
+			case errors.As(err, new(*store.NotFoundError)):
+				return deleted, 0, err // another process has deleted it meanwhile, when nothing was left below it
 			case deleted > 0:
 				return deleted, 0, &PartialDeleteError{Path: r.Path, Failed: r.Path, Err: err}
 			default:
@@ -325,7 +330,7 @@ func (s *Service) deleteAll(ctx context.Context, root node.Path, paths []node.Pa
 			switch {
 			case res.Err == nil:
 				deleted++
-			case errors.As(res.Err, &missing), errors.As(res.Err, &conflict):
+			case errors.As(res.Err, &missing), errors.As(res.Err, &conflict), partitionMissing(res.Err):
 				// Gone already, or changed meanwhile: the next pass looks again.
 			default:
 				return deleted, &PartialDeleteError{Path: root, Deleted: deleted, Failed: rows[i].Path, Err: res.Err}
@@ -345,6 +350,9 @@ func (s *Service) deleteRoot(ctx context.Context, r *DeleteRequest, root node.No
 		var conflict *store.ConflictError
 		if err == nil {
 			return w.Node.Version, nil
+		}
+		if partitionMissing(err) {
+			return 0, &store.NotFoundError{Path: r.Path, LastVersion: root.Version}
 		}
 		if !errors.As(err, &conflict) || r.If.Version != 0 || attempt == maxRemerge {
 			return 0, err

@@ -3,6 +3,7 @@ package nodehub
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -52,6 +53,11 @@ func (s *Service) importOnce(ctx context.Context, nodes []node.Node, todo []int,
 	if err != nil {
 		return nil, err
 	}
+	if i := slices.IndexFunc(paths, func(p node.Path) bool { return s.shared && on.livedBefore(p, tombs[p]) }); i >= 0 {
+		if err := s.catchUp(ctx, paths[i]); err != nil {
+			return nil, err
+		}
+	}
 	have := make(map[node.Path]node.Node, len(rows))
 	for _, n := range rows {
 		have[n.Path] = n
@@ -61,6 +67,10 @@ func (s *Service) importOnce(ctx context.Context, nodes []node.Node, todo []int,
 	var releases []func()
 	defer func() { each(releases) }()
 	for _, i := range todo {
+		if !last && on.under(nodes[i].Path) == store.NoSpace(nodes[i].Path.Partition()) && slices.Contains(paths, node.Path(nodes[i].Path.Partition())) {
+			again = append(again, i) // its space comes first
+			continue
+		}
 		var w store.Write
 		var same bool
 		leave, err := s.guards.enter(nodes[i].Path)
@@ -115,7 +125,7 @@ func (s *Service) importWrite(ctx context.Context, n node.Node, have map[node.Pa
 		}
 		if n.Path.Depth() == 1 {
 			if err := s.ensurePartition(ctx, n); err != nil {
-				return w, false, err
+				return w, false, groundless(err)
 			}
 		}
 		n.Version = tombs[n.Path] + 1

@@ -52,6 +52,9 @@ type Options struct {
 	Isolated func() bool
 	// Shared says that other processes write the same store.
 	Shared bool
+	// Told, when set, returns once this process has been told everything that others had committed to the store before
+	// the call: what they took from whom counts here then.
+	Told func(context.Context) error
 	// Validators check writes of a node type beyond its schema, by type.
 	Validators map[string]Validator
 	// Types are registered node types: kinds whose handlers are added to those of every node.
@@ -79,6 +82,7 @@ type Service struct {
 	check     map[string]Validator
 	isolated  func() bool
 	shared    bool
+	told      func(context.Context) error
 
 	kind  *hub.Kind            // of nodes whose type has no handlers of its own
 	kinds map[string]*hub.Kind // by node type
@@ -104,7 +108,7 @@ func New(o Options) (*Service, error) {
 		o.Logger = o.Mesh.Logger()
 	}
 	s := &Service{
-		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated, shared: o.Shared,
+		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated, shared: o.Shared, told: o.Told,
 		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store, o.Logger), queries: newFairPlaces(max(2, runtime.GOMAXPROCS(0)), "queries wait for their turn"), content: newCollections(), kinds: map[string]*hub.Kind{},
 	}
 	s.kind = s.newKind("node", o.Idle)

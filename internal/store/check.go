@@ -17,6 +17,9 @@ const (
 	MaxBlobValue = 64 << 10
 )
 
+// MaxVersion is the last version that a node can have; its deletion is one above. Only another program can come near it.
+const MaxVersion = 1 << 62
+
 // Bounds of a listing.
 const (
 	DefaultPage  = 1000
@@ -70,6 +73,8 @@ func checkRow(w Write) error {
 		return fault("unknown operation %d", w.Op)
 	case n.Path == "":
 		return fault("the root scope holds no node")
+	case n.Version > MaxVersion && w.Op != OpDelete:
+		return fault("it is at the last version there can be; put the version of its row right with SQL")
 	case len(n.Path) > node.MaxPathBytes || len(n.MainNode) > node.MaxPathBytes:
 		return fault("a path has more than %d bytes", node.MaxPathBytes)
 	}

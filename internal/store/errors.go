@@ -78,6 +78,14 @@ func (e *GroundError) Error() string {
 	return fmt.Sprintf("'%s' can not be created: '%s' above it has been deleted", e.Path, e.Ground)
 }
 
+// Groundless is the refusal of a create whose ground does not stand.
+func Groundless(w Write) error {
+	if partition := w.Node.Path.Partition(); string(w.Ground.Path) == partition && w.Ground.Born.IsZero() {
+		return MissingPartition(partition)
+	}
+	return &GroundError{Path: w.Node.Path, Ground: w.Ground.Path}
+}
+
 // NotEmptyError answers a delete of a node that was to be empty ([Write.Empty]).
 type NotEmptyError struct {
 	Path  node.Path

@@ -113,7 +113,7 @@ type Write struct {
 	Origin   string // who wrote it, echoed in the Change; lets a writer know its own changes
 
 	// Ground, of an OpCreate, is the node that the new one stands on: it commits only while that node is
-	// there. Of a create and a deletion of its ground, whichever process makes them, one comes first: a
+	// there. Below a space it is at least the space's own node. Of a create and a deletion of its ground, whichever process makes them, one comes first: a
 	// create that came first is seen by whoever looks after the deletion, and by Empty.
 	Ground Ground
 	// Empty, of an OpDelete, has it fail while a node stands below that Spare does not name.
@@ -126,6 +126,10 @@ type Ground struct {
 	Path node.Path
 	Born time.Time // CreatedAt: a node that was created again is another one
 }
+
+// NoSpace is the ground of a create in a partition whose own node does not stand: until it does, the create is refused as
+// one into a partition that is missing.
+func NoSpace(partition string) Ground { return Ground{Path: node.Path(partition)} }
 
 // GroundOf returns a node as the ground of others.
 func GroundOf(n node.Node) Ground { return Ground{n.Path, n.CreatedAt} }

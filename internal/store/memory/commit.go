@@ -116,7 +116,7 @@ func (s *Store) stands(w store.Write) error {
 	if n, exists := s.nodes[w.Node.Path]; exists {
 		return &store.ExistsError{Path: w.Node.Path, Version: n.Version}
 	}
-	return &store.GroundError{Path: w.Node.Path, Ground: g.Path}
+	return store.Groundless(w)
 }
 
 func (s *Store) delete(w store.Write) (node.Node, error) {

@@ -45,7 +45,7 @@ type Changes struct {
 // scan of all rows.
 func (s *Store) Changes(ctx context.Context) (*Changes, error) {
 	conn, err := s.connect(ctx, "feed", map[string]string{
-		"default_transaction_read_only": "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
+		readOnly: "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
 		"plan_cache_mode": "force_custom_plan", "enable_seqscan": "off", "jit": "off",
 	})
 	if err != nil {

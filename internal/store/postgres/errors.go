@@ -44,6 +44,8 @@ func unavailable(op string, err error) error {
 	switch {
 	case errors.As(err, &fault):
 		classify(u, fault)
+	case errors.Is(err, pgconn.ErrReadOnlyConnection), errors.Is(err, pgconn.ErrStandbyConnection):
+		u.Hint = hintReadOnly // a failover may be under way; what else was tried does not matter
 	case noEncryption(err):
 		u.Hint, u.Transient = hintTLS, false
 	}

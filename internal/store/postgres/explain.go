@@ -98,7 +98,7 @@ func (s sight) verdict(w store.Write) error {
 	case w.Op == store.OpCreate && s.holder != "":
 		return &store.ExistsError{Path: n.Path, Version: s.version, Other: s.holder}
 	case w.Op == store.OpCreate && !s.stands:
-		return &store.GroundError{Path: n.Path, Ground: w.Ground.Path}
+		return store.Groundless(w)
 	case w.Op == store.OpCreate:
 		if n.Version <= s.tombstone {
 			return &store.ConflictError{Path: n.Path, Actual: s.tombstone}

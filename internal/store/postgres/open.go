@@ -151,7 +151,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.reads, err = s.pool(ctx, s.options.Readers, map[string]string{
-		"default_transaction_read_only": "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
+		readOnly: "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
 	})
 	return err
 }
@@ -208,6 +208,28 @@ func (s *Store) configure(config *pgx.ConnConfig, purpose string, settings map[s
 		return
 	}
 	maps.Copy(config.RuntimeParams, settings)
+	if settings[readOnly] == "on" {
+		config.ValidateConnect = primaryWill(config.ValidateConnect)
+	}
+}
+
+// readOnly makes the transactions of a connection read-only unless they say otherwise.
+const readOnly = "default_transaction_read_only"
+
+// primaryWill has a connection that is read-only by its own settings pass a check that wants one that can write, as
+// target_session_attrs=read-write makes it: on the primary it could. A standby stays refused, so that the next host
+// of the URL is asked.
+func primaryWill(valid pgconn.ValidateConnectFunc) pgconn.ValidateConnectFunc {
+	if valid == nil {
+		return nil
+	}
+	return func(ctx context.Context, conn *pgconn.PgConn) error {
+		err := valid(ctx, conn)
+		if errors.Is(err, pgconn.ErrReadOnlyConnection) {
+			return pgconn.ValidateConnectTargetSessionAttrsPrimary(ctx, conn)
+		}
+		return err
+	}
 }
 
 // pool opens at most size connections with settings. Behind a pooler these cannot be given: a startup packet
@@ -215,7 +237,7 @@ func (s *Store) configure(config *pgx.ConnConfig, purpose string, settings map[s
 func (s *Store) pool(ctx context.Context, size int, settings map[string]string) (*pgxpool.Pool, error) {
 	config := s.config.Copy()
 	purpose := "write"
-	if _, reads := settings["default_transaction_read_only"]; reads {
+	if _, reads := settings[readOnly]; reads {
 		purpose = "read"
 	}
 	s.configure(config.ConnConfig, purpose, settings)

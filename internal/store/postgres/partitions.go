@@ -119,6 +119,9 @@ func (s *Store) RemovePartition(ctx context.Context, name string) error {
 	}
 	_, err := s.writes.Exec(ctx, "delete from mesh_partitions where name = $1 and deleting", name)
 	if concernsRow(err) {
+		if err := s.mark(ctx, name, false); err != nil { // of this call: who created there was let in before it
+			return err
+		}
 		return &store.PartitionError{Partition: name, Reason: store.ReasonNotEmpty}
 	}
 	return s.readFault(ctx, "remove partition "+name, err)

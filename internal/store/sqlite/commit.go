@@ -200,7 +200,7 @@ func (s *Store) stands(w store.Write) error {
 	case exists:
 		return &store.ExistsError{Path: w.Node.Path, Version: version}
 	}
-	return &store.GroundError{Path: w.Node.Path, Ground: g.Path}
+	return store.Groundless(w)
 }
 
 // empty refuses the deletion of a node below which others stand than it spares.

@@ -49,6 +49,20 @@ func runGround(t *testing.T, open Factory) {
 		b.commit(again)
 		refused("acme/beside too")
 	})
+	t.Run("in a partition whose space does not stand no node is created, until it does", func(t *testing.T) {
+		b := setup(t, open, Options{})
+		w := create("acme/x/y", 1)
+		w.Ground = store.NoSpace("acme")
+		_, err := b.one(w)
+		partition(t, err, store.ReasonMissing)
+		b.absent("acme/x/y", 0)
+		if err := b.EnsurePartition(t.Context(), "acme", ""); err != nil { // the row that is left over is used again
+			t.Fatal(err)
+		}
+		b.create("acme")
+		w.Ground = store.GroundOf(b.read("acme"))
+		b.commit(w)
+	})
 	t.Run("a create of what is there says that, whatever its ground", func(t *testing.T) {
 		b := setup(t, open, Options{})
 		b.create("acme/x", "acme/x/y")

@@ -1,0 +1,54 @@
+package hubmesh_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hubmesh/hubmesh"
+)
+
+// AC-R1: a grant goes with its node, whichever process makes the next one
+func TestAGrantThatOneProcessDeletedWithItsNodeDoesNotOpenTheNextOneThatAnotherMakesThere(t *testing.T) {
+	_, url := database(t)
+	a, ctx := share(t, url)
+	b, _ := share(t, url)
+	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Create(ctx, "acme", "Space", nil); err != nil {
+		t.Fatal(err)
+	}
+	l, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close(context.Background())
+	alice := hubmesh.As(t.Context(), "alice")
+	for _, path := range []string{"acme/x", "acme/x/y"} { // what is made anew; below what is gone there was none before
+		if _, err := a.Create(ctx, "acme/x", "", map[string]any{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Grant(ctx, "acme/x", "alice", "Viewer"); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the grant to count", func() error { _, err := b.Get(alice, "acme/x"); return err })
+		// b has to connect again before it can be told.
+		if _, err := l.Exec(t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where application_name in ('hubmesh listen', 'hubmesh feed')"); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Delete(ctx, "acme/x", true); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Create(ctx, path, "", map[string]any{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Get(alice, path); err == nil {
+			t.Errorf("alice reads the new '%s'", path)
+		}
+		if err := b.Delete(ctx, path, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
