@@ -57,9 +57,11 @@ func (p *silo) answered(w *writers, cut *atomic.Int64, paths ...string) (stop fu
 					p.t.Errorf("%s took %v to answer for '%s': %v", p.name, took, path, err)
 				}
 				mu.Unlock()
+				pause := 2 * time.Millisecond // the silos have this machine, too
 				if err != nil {
-					<-time.After(20 * time.Millisecond) // as the answer asks for, and sooner
+					pause = 20 * time.Millisecond // as the answer asks for, and sooner
 				}
+				<-time.After(pause)
 			}
 		})
 	}

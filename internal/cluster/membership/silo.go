@@ -76,6 +76,10 @@ func DefaultTiming() Timing {
 	return Timing{Beat: time.Second, Greet: time.Second, RetryFrom: 100 * time.Millisecond, RetryTo: 300 * time.Millisecond}
 }
 
+// patientAfter is how many attempts to join come to nothing before handshakes may take longer: each attempt begins its
+// connections anew, and on a busy machine none may ever be done in time.
+const patientAfter = 5
+
 // Silo is this process in the table: it joins, keeps its heartbeat, votes, leaves, and joins anew after
 // an eviction. It runs on the turn.
 type Silo struct {
@@ -86,6 +90,7 @@ type Silo struct {
 	timing Timing
 	me     Member
 	phase  Phase
+	tries  int // attempts to join that have come to nothing in a row
 	known  Key
 	events Events
 }
@@ -143,6 +148,7 @@ func (s *Silo) Start() {
 }
 
 func (s *Silo) again(why error) {
+	s.tries++
 	if s.events.Waiting != nil {
 		s.events.Waiting(why)
 	}
@@ -173,13 +179,14 @@ func (s *Silo) join() {
 		}
 		s.events.Chosen(m.Epoch)
 		open, blocked := len(others), error(nil)
+		within := s.timing.Greet << min(max(s.tries-patientAfter, 0), 2)
 		var stale []Epoch
 		if open == 0 {
 			s.enter(m, nil)
 			return
 		}
 		for _, r := range others {
-			s.greet.Greet(r.Member, s.timing.Greet, func(err error) {
+			s.greet.Greet(r.Member, within, func(err error) {
 				switch twin := r.Name == s.me.Name; {
 				case err == nil && twin:
 					blocked = &NameError{Member: r.Member}
@@ -214,7 +221,7 @@ func (s *Silo) enter(m Member, stale []Epoch) {
 			s.again(err)
 			return
 		}
-		s.me, s.phase = m, Up
+		s.me, s.phase, s.tries = m, Up, 0
 		s.events.Joined(m.Epoch, v)
 	})
 }

@@ -178,7 +178,7 @@ func TestAFreshMemberThatDoesNotAnswerBlocksTheJoin(t *testing.T) {
 		t.Fatalf("%d joins, %d attempts", len(w.joins), w.reads)
 	}
 	delete(w.deaf, third.Epoch) // the way to it is there again
-	w.clock.Run(1500 * time.Millisecond)
+	w.clock.Run(5 * time.Second) // a handshake that began before takes up to four times the first bound
 	w.mustBe(t, membership.Up)
 }
 
@@ -229,7 +229,7 @@ func TestARowWithTheOwnNameIsReplacedUnlessSomebodyAnswersThere(t *testing.T) {
 		t.Fatalf("rows %v, waits for %v", w.rows, w.waits)
 	}
 	w.deaf[before.Epoch] = errors.New("it is dead")
-	w.clock.Run(2 * time.Second)
+	w.clock.Run(5 * time.Second)
 	w.mustBe(t, membership.Up)
 	if len(w.rows) != 1 || w.rows[0].Epoch != w.silo.Self() {
 		t.Fatalf("rows %v", w.rows)
