@@ -177,7 +177,7 @@ func TestAFreshMemberThatDoesNotAnswerBlocksTheJoin(t *testing.T) {
 	if len(w.joins) > 0 || w.reads < 7 {
 		t.Fatalf("%d joins, %d attempts", len(w.joins), w.reads)
 	}
-	delete(w.deaf, third.Epoch) // the way to it is there again
+	delete(w.deaf, third.Epoch)  // the way to it is there again
 	w.clock.Run(5 * time.Second) // a handshake that began before takes up to four times the first bound
 	w.mustBe(t, membership.Up)
 }
