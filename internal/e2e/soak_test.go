@@ -27,11 +27,10 @@ var (
 // storm is three silos under load, whatever happens to them.
 type storm struct {
 	*town
-	links  *links
-	rng    *rand.Rand
-	names  []string
-	acks   *writers
-	cancel context.CancelFunc
+	links *links
+	rng   *rand.Rand
+	names []string
+	acks  *writers
 
 	mu    sync.Mutex
 	silos map[string]*silo // those that run

@@ -201,7 +201,7 @@ func (s *Service) deleteTree(ctx context.Context, r *DeleteRequest, root node.No
 // how many went and the root's last version.
 func (s *Service) deleteNodes(ctx context.Context, r *DeleteRequest, root node.Node, there bool, d *deletion, plan deletePlan) (deleted int, version int64, err error) {
 	for pass := 0; ; pass++ {
-		below := r.Path
+		var below node.Path
 		if len(plan.nodes) > 0 {
 			below = plan.nodes[0]
 		} else if !there {

@@ -91,7 +91,7 @@ test("the silo that serves the page is killed while somebody types: no key is lo
   await editor(page).evaluate((/** @type {HTMLTextAreaElement} */ area) => area.setSelectionRange(15, 15));
   const already = await figure(page, "Keys typed");
   const typed = Array.from({ length: 60 }, (_, n) => `w${n} `).join("");
-  const typing = editor(page).pressSequentially(typed, { delay: 25 });
+  const typing = editor(page).pressSequentially(typed, { delay: 25, timeout: 2 * patience });
   await page.waitForTimeout(600);
   // The focus stays where it is: somebody else kills it.
   await button(page, `Kill ${before}`).evaluate((/** @type {HTMLButtonElement} */ element) => element.click());
