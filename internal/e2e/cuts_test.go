@@ -178,7 +178,7 @@ func TestWithTheDatabaseAwayWhatIsServedAnswersAndWritesAreRefusedUntilItIsBack(
 
 	proxy.Refuse(true)
 	proxy.Cut()
-	away := time.After(longer(6*time.Second, 60*time.Second)) // the fault itself
+	away := time.After(longer(3*time.Second, 60*time.Second)) // the fault itself
 	wait(t, "a write to be refused", func() error {
 		_, err := c.client().Patch(t.Context(), nodes[1], []byte(`{"description":"x"}`), client.If{})
 		var e *client.Error

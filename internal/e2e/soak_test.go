@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	soakSeconds = flag.Int("seconds", 15, "how long faults go on")
+	soakSeconds = flag.Int("seconds", 8, "how long faults go on")
 	soakSeed    = flag.Uint64("seed", 1, "of the schedule of faults")
 )
 
