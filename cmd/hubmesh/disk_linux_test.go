@@ -44,17 +44,25 @@ func TestOnAFullDiskTheServerIsNotReadyAndNodesCanBeDeleted(t *testing.T) {
 	}
 	want("PUT", "/api/nodes/acme", `{"nodeType":"Space","content":{}}`, 201)
 	made := 0
-	for _, size := range []int{100_000, 3_000, 10} { // until not even a little fits
-		body := `{"content":{"text":"` + strings.Repeat("x", size) + `"}}`
-		for {
-			status, text, _ := p.do("PUT", fmt.Sprintf("/api/nodes/acme/n%d", made), p.token, body)
-			if status == 507 {
-				break
+	full := func() { // until not even a little fits
+		for _, size := range []int{100_000, 3_000, 10} {
+			body := `{"content":{"text":"` + strings.Repeat("x", size) + `"}}`
+			for {
+				status, text, _ := p.do("PUT", fmt.Sprintf("/api/nodes/acme/n%d", made), p.token, body)
+				if status == 507 {
+					break
+				}
+				if status != 201 || made > 20_000 {
+					t.Fatalf("%d: %d %s", made, status, text)
+				}
+				made++
 			}
-			if status != 201 || made > 20_000 {
-				t.Fatalf("%d: %d %s", made, status, text)
-			}
-			made++
+		}
+	}
+	for range 10 { // what the database tidies up in the meantime makes a little room again
+		full()
+		if status, _, _ := p.do("GET", "/ready", p.token, ""); status == 503 {
+			break
 		}
 	}
 	want("GET", "/ready", "", 503, "store: free some space")
