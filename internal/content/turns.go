@@ -3,6 +3,8 @@ package content
 import (
 	"os"
 	"time"
+
+	"github.com/hubmesh/hubmesh/internal/filelock"
 )
 
 // lockFile is what processes that share a root lock while they put a file in its place or take one away.
@@ -51,7 +53,7 @@ func (t *turns) take(f func() error) error {
 		return f()
 	}
 	for pause := time.Millisecond; ; pause = min(2*pause, lockPause) {
-		ok, err := tryLock(t.file)
+		ok, err := filelock.Try(t.file)
 		if err != nil {
 			return err
 		}
@@ -64,7 +66,7 @@ func (t *turns) take(f func() error) error {
 			return &BusyError{}
 		}
 	}
-	defer unlock(t.file) // it fails only for what is no file; closing it unlocks, too
+	defer filelock.Unlock(t.file) // it fails only for what is no file; closing it unlocks, too
 	return f()
 }
 

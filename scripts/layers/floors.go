@@ -13,6 +13,7 @@ var floors = map[string]int{
 	"internal/message":   0,
 	"internal/node":      0,
 	"internal/budget":    0,
+	"internal/filelock":  0,
 	"internal/lifecycle": 0,
 	"internal/telemetry": 0, // used from every floor; wired at the top
 

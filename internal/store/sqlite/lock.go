@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/hubmesh/hubmesh/internal/filelock"
 	"github.com/hubmesh/hubmesh/internal/store"
 )
 
@@ -20,7 +21,7 @@ func lockFile(name string) (*fileLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	free, err := tryLock(file)
+	free, err := filelock.Try(file)
 	if err == nil && !free {
 		holder, _ := io.ReadAll(io.LimitReader(file, 100))
 		err = &store.UnavailableError{

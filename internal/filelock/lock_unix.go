@@ -1,6 +1,6 @@
 //go:build unix
 
-package sqlite
+package filelock
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// tryLock takes an advisory lock on the whole file; false when somebody else has it.
-func tryLock(file *os.File) (bool, error) {
+// Try takes the lock of a file; false when somebody else has it. It does not wait.
+func Try(file *os.File) (bool, error) {
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {
@@ -22,3 +22,6 @@ func tryLock(file *os.File) (bool, error) {
 		}
 	}
 }
+
+// Unlock gives the lock of a file back. It fails only for what is no open file.
+func Unlock(file *os.File) { _ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN) }
