@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -26,7 +27,15 @@ func (s *Store) Ready(ctx context.Context) error {
 	if !failed {
 		return nil
 	}
-	return s.Blobs().Put(ctx, "store", "probe", make([]byte, 8<<10))
+	return s.Blobs().Put(ctx, "store", "probe", probe())
+}
+
+// probe is a value that takes more pages than a small commit does, and other bytes than the last one:
+// SQLite writes nothing where the row has these bytes already.
+func probe() []byte {
+	value := make([]byte, 64<<10)
+	_, _ = rand.Read(value) // never fails
+	return value
 }
 
 // Check looks for damage in the whole file; it reads all of it, so it takes its time.
