@@ -20,6 +20,7 @@ import (
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
 	"github.com/hubmesh/hubmesh/internal/cluster/pgtable"
 	"github.com/hubmesh/hubmesh/internal/cluster/transport"
+	"github.com/hubmesh/hubmesh/internal/cluster/wire"
 	"github.com/hubmesh/hubmesh/internal/hub"
 	"github.com/hubmesh/hubmesh/internal/nodehub"
 	"github.com/hubmesh/hubmesh/internal/route"
@@ -113,7 +114,7 @@ func (m *Mesh) openSilo(o Options) error {
 		}
 	}
 	tcp, err := transport.Listen(context.Background(), transport.Config{Self: transport.Peer{Name: s.me.Name, Addr: c.Advertise}, Cluster: clusterName,
-		Handler: s, Listen: c.Listen, Secure: secure, Logger: o.Logger})
+		Handler: s, Listen: c.Listen, Messages: wire.Version, Secure: secure, Logger: o.Logger})
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return &ClusterError{Reason: fmt.Sprintf("%s is in use by another process; stop it or pass another --cluster-listen HOST:PORT", c.Listen), Err: err}
@@ -174,12 +175,12 @@ func cause(err error) error {
 	return err
 }
 
-// isolated tells nodes whether this process must not answer from what it holds.
-func (m *Mesh) isolated() func() bool {
+// isolated tells nodes whether this process must not answer from what it holds, and confirm asks the membership.
+func (m *Mesh) isolated() (isolated func() bool, confirm func(context.Context) bool) {
 	if m.silo == nil {
-		return nil
+		return nil, nil
 	}
-	return func() bool { return m.silo.router.Isolated() }
+	return func() bool { return m.silo.router.Isolated() }, func(ctx context.Context) bool { return m.silo.router.Confirm(ctx) }
 }
 
 // openRouter builds what finds the silo of an address.

@@ -101,7 +101,7 @@ func (f *families) feed(s feed.Stats) {
 // siloFamilies are the metrics of a silo.
 var siloFamilies = []family{
 	{"cluster_members", "Silos in the view, by state.", []string{"state"}},
-	{"cluster_isolated", "1 while this silo hears nobody and does not answer from what it holds.", nil},
+	{"cluster_isolated", "1 while no peer has promised that this silo stays a member: reads of what it holds ask the membership.", nil},
 	{"cluster_views_total", "Views that counted, and those exchanged with other silos.", []string{"how"}},
 	{"cluster_slots", "Slots of the directory that this silo owns, by state.", []string{"state"}},
 	{"cluster_entries", "Entries in the slots that this silo owns.", nil},

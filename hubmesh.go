@@ -197,8 +197,9 @@ func (m *Mesh) openNodes(o Options) (err error) {
 	for _, t := range o.Types {
 		types[t.name] = t.build
 	}
+	isolated, confirm := m.isolated()
 	m.service, err = nodehub.New(nodehub.Options{Mesh: m.hubs, Store: m.store, Committer: m.commits, Access: m.access, Limits: m.limits,
-		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Isolated: m.isolated(), Shared: m.isShared, Told: m.told, Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate, node.TypeSpace: validateSpace}})
+		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Isolated: isolated, Confirm: confirm, Shared: m.isShared, Told: m.told, Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate, node.TypeSpace: validateSpace}})
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,8 @@ func (c *Cluster) Add(name string) *Silo {
 		delay = func(p node.Path) time.Duration { return d(string(p)) }
 	}
 	if s.Service, err = nodehub.New(nodehub.Options{Mesh: m, Store: c.Store, Committer: s.commits, Access: c.Access, StartDelay: delay, Types: c.opts.Kinds, Logger: log,
-		Isolated: func() bool { return s.Router != nil && s.Router.Isolated() }}); err != nil {
+		Isolated: func() bool { return s.Router != nil && s.Router.Isolated() },
+		Confirm:  func(ctx context.Context) bool { return s.Router.Confirm(ctx) }}); err != nil {
 		c.t.Fatal(err)
 	}
 	s.Nodes = s.Service.Client()

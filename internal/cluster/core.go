@@ -205,11 +205,9 @@ func (k *Core) Saw(from membership.Member, theirs membership.Key) {
 	}
 }
 
-// Handle answers a request of a peer. answer is called once, on the turn.
+// Handle answers a request of a peer, other than a ping. answer is called once, on the turn.
 func (k *Core) Handle(m wire.Request, answer func(wire.Answer)) {
 	switch m := m.(type) {
-	case wire.Ping:
-		answer(wire.Pong{Load: k.host.Load()})
 	case wire.Hello:
 		answer(wire.OK{})
 	case wire.Explain:

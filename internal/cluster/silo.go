@@ -1,11 +1,11 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/cluster/claim"
@@ -60,9 +60,6 @@ type Silo struct {
 	parts       Parts
 	net         Network
 	stopBalance func()
-
-	heard atomic.Int64 // when a peer or the table was last heard, on the clock; read off the turn too
-	alone atomic.Bool  // there is nobody else to be heard
 }
 
 // NewSilo returns a silo that has not joined. [Silo.Use] gives it its network, then [Silo.Start] begins.
@@ -73,12 +70,8 @@ func NewSilo(p Parts) *Silo {
 	s.Detector = membership.NewDetector(p.Clock, s, p.Pace, func(m membership.Member) { s.Member.Vote(m) })
 	s.judge = s.Detector
 	s.Member = membership.NewSilo(p.Clock, p.Table, s, p.Rand, p.Timing, p.Me, membership.Events{
-		Heard:  s.hear,
 		Chosen: func(e membership.Epoch) { s.net.SetEpoch(uint64(e)) },
-		Joined: func(self membership.Epoch, v *membership.View) {
-			s.hear() // the table has just answered
-			s.Joined(self, v)
-		},
+		Joined: s.Joined,
 		Viewed: s.Apply, Waiting: p.Waiting,
 	})
 	return s
@@ -119,7 +112,6 @@ type host struct {
 }
 
 func (h host) Applied(v *membership.View) {
-	h.silo.alone.Store(len(v.Members()) < 2)
 	h.silo.Detector.Apply(v, h.silo.self)
 	h.silo.Member.Applied(v.Key())
 	h.Host.Applied(v)
@@ -130,14 +122,26 @@ func (h host) Evicted() {
 	h.silo.Member.Evicted()
 }
 
-// hear notes a sign of life of a peer or of the table.
-func (s *Silo) hear() { s.heard.Store(int64(s.parts.Clock.Now())) }
+// Isolated tells whether the permit of this silo has run out: others may have put it out and serve in its
+// place, so it must not answer from what it holds (decision 1), unless [Silo.Confirm] says otherwise. It may
+// be called off the turn.
+func (s *Silo) Isolated() bool { return !s.Detector.Permit().Valid(s.parts.Clock.Now()) }
 
-// Isolated tells whether this silo has heard no peer and no table for longer than its permit: others may
-// have put it out and serve in its place, so it must not answer from what it holds (decision 1). It may
-// be called off the turn. A silo that is alone by its view is not isolated.
-func (s *Silo) Isolated() bool {
-	return !s.alone.Load() && s.parts.Clock.Now()-time.Duration(s.heard.Load()) > s.parts.Pace.Permit
+// Confirm asks the table, where the permit has run out, whether this silo was still a member after the call.
+// It may be called off the turn only, and ends with ctx.
+func (s *Silo) Confirm(ctx context.Context) bool {
+	asked := make(chan *membership.Confirmation, 1)
+	s.parts.Do(func() { asked <- s.Member.Confirm() })
+	select {
+	case c := <-asked:
+		select {
+		case <-c.Done():
+			return c.In() || !s.Isolated()
+		case <-ctx.Done():
+		}
+	case <-ctx.Done():
+	}
+	return !s.Isolated()
 }
 
 func peerOf(m membership.Member) transport.Peer {
@@ -197,19 +201,21 @@ func (s *Silo) Dial(to membership.Member, done func(error)) {
 }
 
 // Ping implements [membership.Links].
-func (s *Silo) Ping(to membership.Member, pong func(load int)) {
+func (s *Silo) Ping(to membership.Member, pong func(membership.Pong)) {
 	r := transport.Request{Kind: uint8(wire.KindPing), Class: transport.Ping, Within: s.parts.Pace.Outsider}
 	s.net.Call(peerOf(to), r, func(a transport.Answer) {
 		if a.Err == nil {
-			s.hear()
 			answer, _ := wire.DecodeAnswer(a.Body) // whatever it says, it is a sign of life
 			s.parts.Do(func() {
 				is, _ := answer.(wire.Pong)
-				pong(is.Load)
+				pong(membership.Pong(is))
 			})
 		}
 	})
 }
+
+// Differs implements [membership.Links].
+func (s *Silo) Differs(from membership.Member, theirs membership.Key) { s.Saw(from, theirs) }
 
 // Suspect implements [membership.Links].
 func (s *Silo) Suspect(to membership.Member, on bool) { s.net.Suspect(uint64(to.Epoch), on) }
@@ -247,13 +253,23 @@ func (s *Silo) Handle(from transport.Peer, r transport.Request, reply func([]byt
 		return
 	}
 	s.parts.Do(func() {
-		s.Core.Handle(m, func(a wire.Answer) {
+		answer := s.Core.Handle
+		if _, ok := m.(wire.Ping); ok {
+			answer = func(_ wire.Request, to func(wire.Answer)) { to(s.pong(membership.Epoch(from.Epoch))) }
+		}
+		answer(m, func(a wire.Answer) {
 			buf := scratch.Get().(*[]byte)
 			defer free(buf)
 			*buf = wire.AppendAnswer(*buf, a)
 			reply(*buf)
 		})
 	})
+}
+
+// pong answers a ping of a peer.
+func (s *Silo) pong(from membership.Epoch) wire.Pong {
+	heard, hears := s.Detector.Age(from)
+	return wire.Pong{Load: s.Core.host.Load(), Key: s.view.Key(), Heard: heard, Hears: hears}
 }
 
 // Accepted implements the transport's handler: a peer has opened a connection to this silo.

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -32,6 +33,7 @@ type wires struct {
 	rows    []membership.Row
 	parcels []string
 	dead    map[string]bool // a dial to them fails
+	beats   chan struct{}   // has one when the table was asked
 }
 
 type call struct {
@@ -85,6 +87,10 @@ func (w *wires) Join(m membership.Member, _ []membership.Epoch, done func(*membe
 
 func (w *wires) Beat(_ membership.Epoch, done func(membership.Key, error)) {
 	w.clock.After(0, func() { done(w.view().Key(), nil) })
+	select {
+	case w.beats <- struct{}{}:
+	default:
+	}
 }
 
 func (w *wires) View(done func(*membership.View, error)) {
@@ -115,7 +121,7 @@ func (c call) answer(a wire.Answer) { c.done(transport.Answer{Body: wire.EncodeA
 // started returns a silo that has begun to join a cluster of b alone.
 func started(t *testing.T) *wires {
 	t.Helper()
-	w := &wires{clock: &clustertest.Clock{}, suspect: map[uint64]bool{}, dead: map[string]bool{}, rows: []membership.Row{{Member: b, Fresh: true}}}
+	w := &wires{clock: &clustertest.Clock{}, suspect: map[uint64]bool{}, dead: map[string]bool{}, beats: make(chan struct{}, 1), rows: []membership.Row{{Member: b, Fresh: true}}}
 	f := &fixture{t: t, clock: w.clock, local: map[string]uint64{}, stopping: map[string]bool{}}
 	cfg := cluster.Defaults()
 	cfg.Directory.Slots, cfg.Claims.Slots = slots, slots
@@ -153,19 +159,24 @@ func TestASilosConnectionsCarryItsEpochBeforeItShakesHandsAndJoins(t *testing.T)
 	}
 }
 
-// decision 1: a silo that has heard no peer and no database for 2 s is isolated, and one that has just joined has
-func TestASiloThatWasLongInJoiningIsNotIsolatedWhenItIsIn(t *testing.T) {
+// decision 1: where no peer promises anything the table is asked
+func TestASiloThatNobodyPermitsToAnswerAsksTheTable(t *testing.T) {
 	w := started(t)
-	w.clock.Run(3 * membership.DefaultPace().Permit) // nobody answers
-	if !w.silo.Isolated() {
-		t.Fatal("the control: it has heard nobody, and is not isolated")
-	}
-	for len(w.calls) > 1 { // handshakes of attempts that are over
-		w.calls = w.calls[1:]
-	}
 	w.up(t)
-	if w.silo.Isolated() {
-		t.Error("it has just joined, and answers nothing")
+	if !w.silo.Isolated() {
+		t.Fatal("the control: no peer has promised anything yet, and it is not isolated")
+	}
+	confirmed := make(chan bool, 1)
+	go func() { confirmed <- w.silo.Confirm(t.Context()) }()
+	<-w.beats // its turn is the goroutine that asks, and it has nothing more to do there
+	w.clock.Flush()
+	if !<-confirmed {
+		t.Error("the table has it as a member, and it is not confirmed")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if w.silo.Confirm(ctx) {
+		t.Error("confirmed without an answer")
 	}
 }
 
@@ -290,6 +301,52 @@ func TestTheDetectorJudgesByTheNetworksPongsAndVotesAtTheTable(t *testing.T) {
 	w.clock.Run(2 * time.Second)
 	if len(w.votes) == 0 || w.votes[0] != "b" || len(w.drops) != 1 || w.drops[0] != 2 {
 		t.Fatalf("votes %v, drops %v", w.votes, w.drops)
+	}
+}
+
+// ping answers a ping of a peer.
+func (w *wires) ping(t *testing.T, from transport.Peer) (is wire.Pong) {
+	t.Helper()
+	w.silo.Handle(from, transport.Request{Kind: uint8(wire.KindPing)}, func(b []byte) {
+		a, err := wire.DecodeAnswer(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is = a.(wire.Pong)
+	})
+	w.clock.Flush()
+	return is
+}
+
+// protocol §3; decision 1
+func TestAPongTellsLoadViewAndWhenItsAskerWasHeardLast(t *testing.T) {
+	w := started(t)
+	w.host.load = 7
+	if is := w.ping(t, peer(b)); is != (wire.Pong{Load: 7}) {
+		t.Errorf("before it has joined it says %+v", is)
+	}
+	w.up(t)
+	w.clock.Run(600 * ms) // to the dial, and to the ping
+	w.take(t, wire.KindPing).answer(wire.Pong{})
+	w.clock.Run(200 * ms)
+	if is := w.ping(t, peer(b)); is != (wire.Pong{Load: 7, Key: w.silo.View().Key(), Heard: 200 * ms, Hears: true}) {
+		t.Errorf("it says %+v", is)
+	}
+	if is := w.ping(t, peer(clustertest.Silo("stranger", 99))); is.Hears {
+		t.Errorf("it says to a stranger %+v", is)
+	}
+}
+
+// decision 1: who has put this silo out says so with its next pong
+func TestAPongOfANewerViewHasThatViewFetched(t *testing.T) {
+	w := started(t)
+	w.up(t)
+	w.clock.Run(600 * ms)
+	newer := clustertest.View(9, b)
+	w.take(t, wire.KindPing).answer(wire.Pong{Key: newer.Key()})
+	w.take(t, wire.KindViewGet).answer(wire.ViewIs{View: newer})
+	if w.silo.Self() != 0 || !w.silo.Isolated() {
+		t.Errorf("self %v, isolated %v", w.silo.Self(), w.silo.Isolated())
 	}
 }
 

@@ -163,7 +163,7 @@ func (s *Service) collections(ctx context.Context, h *hub.Hub, r *CollectionsReq
 	if err := s.permit(ctx, path, access.Read); err != nil {
 		return nil, err
 	}
-	if err := s.serving(h); err != nil {
+	if err := s.serving(ctx, h); err != nil {
 		return nil, err
 	}
 	if h.State().(*state).gone {

@@ -50,6 +50,9 @@ type Options struct {
 	// Isolated, when set, tells whether this process must not answer from what it holds, because others
 	// may serve in its place.
 	Isolated func() bool
+	// Confirm, set where Isolated is, asks whether nobody else had begun to serve in its place when it was called. It
+	// ends with ctx.
+	Confirm func(ctx context.Context) bool
 	// Shared says that other processes write the same store.
 	Shared bool
 	// Told, when set, returns once this process has been told everything that others had committed to the store before
@@ -81,6 +84,7 @@ type Service struct {
 	delay     func(path node.Path) time.Duration
 	check     map[string]Validator
 	isolated  func() bool
+	confirm   func(context.Context) bool
 	shared    bool
 	told      func(context.Context) error
 
@@ -108,7 +112,7 @@ func New(o Options) (*Service, error) {
 		o.Logger = o.Mesh.Logger()
 	}
 	s := &Service{
-		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated, shared: o.Shared, told: o.Told,
+		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated, confirm: o.Confirm, shared: o.Shared, told: o.Told,
 		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store, o.Logger), queries: newFairPlaces(max(2, runtime.GOMAXPROCS(0)), "queries wait for their turn"), content: newCollections(), kinds: map[string]*hub.Kind{},
 	}
 	s.kind = s.newKind("node", o.Idle)

@@ -58,7 +58,7 @@ func (st *state) full(cache *contentCache) (node.Node, bool) {
 
 // current returns the node on its hub's turn, reading the row where it must.
 func (s *Service) current(ctx context.Context, h *hub.Hub) (node.Node, error) {
-	if err := s.serving(h); err != nil {
+	if err := s.serving(ctx, h); err != nil {
 		return node.Node{}, err
 	}
 	st := h.State().(*state)
@@ -130,12 +130,23 @@ func (s *Service) refreshRow(ctx context.Context, h *hub.Hub, _ *refresh) (*hub.
 	return nil, nil
 }
 
-// serving refuses to answer from what this process holds while it is isolated (decision 1): nothing stale
-// is served, and whoever asks is told to try again.
-func (s *Service) serving(h *hub.Hub) error {
+// isolatedRetry is a round of pings: what an isolated silo waits for.
+const isolatedRetry = 300 * time.Millisecond
+
+// serving refuses to answer from what this process holds while it is isolated (decision 1) and the membership
+// does not confirm that it is the one to answer: nothing stale is served, and whoever asks is told to try again.
+func (s *Service) serving(ctx context.Context, h *hub.Hub) error {
 	if s.isolated == nil || !s.isolated() {
 		return nil
 	}
-	return &message.Failure{Type: message.ShuttingDown, Target: h.Path(), AnsweredBy: h.Path(), Reason: message.ReasonIsolated, RetryAfter: time.Second,
-		Message: "the silo of '" + h.Path() + "' has heard neither another silo nor the membership for a while; nothing is answered from what it holds, try again"}
+	if hub.InQuickTurn(ctx) {
+		return hub.ErrNotQuick
+	}
+	ask, cancel := s.mesh.Bounds().Context(ctx, budget.Confirm, "confirm that '"+h.Path()+"' is served here")
+	defer cancel()
+	if s.confirm(ask) {
+		return nil
+	}
+	return &message.Failure{Type: message.ShuttingDown, Target: h.Path(), AnsweredBy: h.Path(), Reason: message.ReasonIsolated, RetryAfter: isolatedRetry,
+		Message: "the silo of '" + h.Path() + "' has not heard for a while that it still is a member; nothing is answered from what it holds, try again"}
 }

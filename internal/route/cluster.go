@@ -171,6 +171,9 @@ func (c *Cluster) LaneTo(addr string) (st LaneState, ok bool) {
 // Isolated tells whether this silo must not answer from what it holds: see [cluster.Silo.Isolated].
 func (c *Cluster) Isolated() bool { return c.silo.Isolated() }
 
+// Confirm asks the membership where it must not: see [cluster.Silo.Confirm].
+func (c *Cluster) Confirm(ctx context.Context) bool { return c.silo.Confirm(ctx) }
+
 // Leave takes the silo out of the cluster in order: view(leaving), node hubs stop, detach. The caller
 // drains and then calls [Cluster.Gone]. It ends with ctx.
 func (c *Cluster) Leave(ctx context.Context) error {

@@ -14,8 +14,10 @@ type Links interface {
 	// Dial has returned. A dial that fails, this one or another's, is told by [Detector.Failed] too.
 	Dial(to Member, done func(error))
 	// Ping asks for a sign of life on the connection there is. pong is called on the turn when it
-	// comes, with how many node hubs the peer serves, and not at all when it does not.
-	Ping(to Member, pong func(load int))
+	// comes, and not at all when it does not.
+	Ping(to Member, pong func(Pong))
+	// Differs says that a peer works with another view than this silo.
+	Differs(from Member, theirs Key)
 	// Suspect starts or ends the suspicion of a peer: reads in flight to it are answered, new
 	// requests to it are refused.
 	Suspect(to Member, on bool)
@@ -34,7 +36,6 @@ type Pace struct {
 	Paused   time.Duration // two ticks further apart than this were a pause of this silo's own
 	Outsider time.Duration // silence after which a connection to a silo outside the view is closed
 	Redial   []time.Duration
-	Permit   time.Duration // silence of everybody after which this silo answers nothing from what it holds
 }
 
 // DefaultPace is that of protocol.md §7.
@@ -43,7 +44,6 @@ func DefaultPace() Pace {
 		Ping: 300 * time.Millisecond, Suspect: 600 * time.Millisecond, Vote: 1200 * time.Millisecond,
 		Close: 1500 * time.Millisecond, Paused: 600 * time.Millisecond, Outsider: 1500 * time.Millisecond,
 		Redial: []time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond},
-		Permit: 2 * time.Second,
 	}
 }
 
@@ -57,6 +57,8 @@ type Detector struct {
 	pace  Pace
 	self  Epoch
 	vote  func(Member)
+
+	permit *Permit
 
 	view  *View
 	peers map[Epoch]*peer
@@ -76,8 +78,11 @@ type peer struct {
 // NewDetector returns a detector that does nothing before [Detector.Start]. vote is called for each
 // silence that calls for a vote; whoever gets it decides whether to cast it.
 func NewDetector(c turn.Clock, l Links, p Pace, vote func(Member)) *Detector {
-	return &Detector{clock: c, links: l, pace: p, vote: vote, peers: map[Epoch]*peer{}}
+	return &Detector{clock: c, links: l, pace: p, vote: vote, permit: NewPermit(p.Vote), peers: map[Epoch]*peer{}}
 }
+
+// Permit says until when this silo may answer from what it holds.
+func (d *Detector) Permit() *Permit { return d.permit }
 
 // Start begins to tick.
 func (d *Detector) Start() {
@@ -93,7 +98,10 @@ func (d *Detector) Stop() {
 }
 
 // Apply makes a view count. self is not judged.
-func (d *Detector) Apply(v *View, self Epoch) { d.view, d.self = v, self }
+func (d *Detector) Apply(v *View, self Epoch) {
+	d.view, d.self = v, self
+	d.permit.Apply(v, self)
+}
 
 // Age is the time since a peer's last pong; false where there is no connection to it.
 func (d *Detector) Age(e Epoch) (time.Duration, bool) {
@@ -156,6 +164,7 @@ func (d *Detector) Failed(to Member) {
 func (d *Detector) Broken(to Member) {
 	p := d.at(to)
 	p.connected = false
+	d.permit.Lost(p.m.Epoch)
 	if d.view.Has(to.Epoch) && to.Epoch != d.self {
 		d.redial(p, 0)
 	}
@@ -254,6 +263,7 @@ func (d *Detector) judge(p *peer, now time.Duration, paused bool) {
 	}
 	if age > limit {
 		p.connected = false
+		d.permit.Lost(p.m.Epoch)
 		d.links.Drop(p.m, fmt.Errorf("no pong for %v", age.Round(time.Millisecond)))
 		return
 	}
@@ -261,9 +271,16 @@ func (d *Detector) judge(p *peer, now time.Duration, paused bool) {
 		p.suspect = true
 		d.links.Suspect(p.m, true)
 	}
-	d.links.Ping(p.m, func(load int) {
-		p.load = load
+	d.links.Ping(p.m, func(is Pong) {
+		p.load = is.Load
 		d.heardFrom(p)
+		mine := d.view.Key()
+		if d.view.Has(p.m.Epoch) && !mine.Before(is.Key) {
+			d.permit.Heard(p.m.Epoch, now, is)
+		}
+		if is.Key != (Key{}) && is.Key != mine {
+			d.links.Differs(p.m, is.Key)
+		}
 	})
 }
 

@@ -24,8 +24,8 @@ type links struct {
 	d     *membership.Detector
 	delay time.Duration // of a pong
 	mute  bool          // no pong comes
-	load  int           // that a pong tells
-	dial  error         // what a dial ends with
+	pong  membership.Pong
+	dial  error // what a dial ends with
 
 	dials, pings []time.Duration
 	suspects     []bool
@@ -33,6 +33,7 @@ type links struct {
 	votes        []time.Duration
 	votedFor     []string
 	forgotten    int
+	differs      []membership.Key
 }
 
 func (l *links) Dial(m membership.Member, done func(error)) {
@@ -47,11 +48,15 @@ func (l *links) Dial(m membership.Member, done func(error)) {
 	})
 }
 
-func (l *links) Ping(_ membership.Member, pong func(int)) {
+func (l *links) Ping(_ membership.Member, pong func(membership.Pong)) {
 	l.pings = append(l.pings, l.clock.Now())
-	if !l.mute {
-		l.clock.After(l.delay, func() { pong(l.load) })
+	if is := l.pong; !l.mute {
+		l.clock.After(l.delay, func() { pong(is) })
 	}
+}
+
+func (l *links) Differs(_ membership.Member, theirs membership.Key) {
+	l.differs = append(l.differs, theirs)
 }
 
 func (l *links) Forget(membership.Member) { l.forgotten++ }
@@ -308,7 +313,7 @@ func TestALoadIsThatOfTheLastPongAndOfWhatWasPlacedSince(t *testing.T) {
 		t.Fatalf("%d before the first pong", n)
 	}
 	d.Placed(peer.Epoch) // of what is not known nothing is counted
-	l.load = 7
+	l.pong.Load = 7
 	c.Run(300 * ms)
 	d.Placed(peer.Epoch)
 	d.Placed(peer.Epoch)

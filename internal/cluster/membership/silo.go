@@ -92,13 +92,13 @@ type Silo struct {
 	phase  Phase
 	tries  int // attempts to join that have come to nothing in a row
 	known  Key
+	asking bool // a heartbeat is on its way
+	next   *Confirmation
 	events Events
 }
 
 // Events are what a silo in the table tells whoever runs it, on the turn.
 type Events struct {
-	// Heard: the table has answered, and this silo stands in the view that it has; may be nil.
-	Heard func()
 	// Chosen: the silo is about to shake hands and to join under an epoch; its connections carry it.
 	Chosen func(Epoch)
 	// Joined: it stands in the table under that epoch, in this view.
@@ -245,25 +245,66 @@ func (s *Silo) beat() {
 		return
 	}
 	s.clock.After(s.timing.Beat, s.beat)
-	if s.me.Epoch == 0 {
-		return
-	}
-	s.table.Beat(s.me.Epoch, func(k Key, err error) {
-		if err != nil {
-			return
-		}
-		if k != s.known { // perhaps this silo has been put out: the answer says nothing for it
-			s.Refresh()
-			return
-		}
-		s.heard()
-	})
+	s.ask()
 }
 
-func (s *Silo) heard() {
-	if s.events.Heard != nil {
-		s.events.Heard()
+// Confirmation is whether this silo stood in the table's view at some time after it was asked for.
+type Confirmation struct {
+	done chan struct{}
+	in   bool
+}
+
+// Done is closed when it is known. Any goroutine may wait.
+func (c *Confirmation) Done() <-chan struct{} { return c.done }
+
+// In is the answer, once Done is closed; false also where the table did not say.
+func (c *Confirmation) In() bool { return c.in }
+
+func (c *Confirmation) settle(in bool) {
+	if c != nil {
+		c.in = in
+		close(c.done)
 	}
+}
+
+// Confirm asks the table whether this silo still stands in its view. All who ask while a heartbeat is on
+// its way share the next one.
+func (s *Silo) Confirm() *Confirmation {
+	if s.next == nil {
+		s.next = &Confirmation{done: make(chan struct{})}
+	}
+	c := s.next
+	s.ask()
+	return c
+}
+
+// ask sends a heartbeat, unless one is on its way.
+func (s *Silo) ask() {
+	if s.asking {
+		return
+	}
+	c := s.next
+	s.next = nil
+	self := s.me.Epoch
+	if self == 0 {
+		c.settle(false)
+		return
+	}
+	s.asking = true
+	s.table.Beat(self, func(k Key, err error) {
+		s.asking = false
+		switch {
+		case err != nil:
+			c.settle(false)
+		case k != s.known: // perhaps this silo has been put out
+			s.refresh(func(v *View) { c.settle(v.Has(self) && s.me.Epoch == self) })
+		default:
+			c.settle(s.me.Epoch == self)
+		}
+		if s.next != nil {
+			s.ask()
+		}
+	})
 }
 
 // Applied notes the key of the view that this silo works with, so that a heartbeat whose answer has
@@ -271,19 +312,21 @@ func (s *Silo) heard() {
 func (s *Silo) Applied(k Key) { s.known = k }
 
 // Refresh reads the view: a change was notified.
-func (s *Silo) Refresh() {
+func (s *Silo) Refresh() { s.refresh(func(*View) {}) }
+
+// refresh reads the view and then calls read with it, nil where there was none to read.
+func (s *Silo) refresh(read func(*View)) {
 	if s.phase == Left {
+		read(nil)
 		return
 	}
 	s.table.View(func(v *View, err error) {
 		if err != nil {
+			read(nil)
 			return
 		}
-		self := s.me.Epoch
 		s.events.Viewed(v)
-		if self != 0 && s.me.Epoch == self && v.Has(self) {
-			s.heard()
-		}
+		read(v)
 	})
 }
 

@@ -105,11 +105,12 @@ func (e *DialError) Error() string {
 
 func (e *DialError) Unwrap() error { return e.Cause }
 
-// VersionError refuses a peer that speaks another version of the wire protocol.
+// VersionError refuses a peer that speaks another version of the wire protocol: that of the messages in the
+// upper byte, and of the frames in the lower one.
 type VersionError struct{ Ours, Theirs uint16 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("wire version %d here, %d there: run the same release on all silos", e.Ours, e.Theirs)
+	return fmt.Sprintf("wire version %d.%d here, %d.%d there: run the same release on all silos", e.Ours>>8, e.Ours&0xff, e.Theirs>>8, e.Theirs&0xff)
 }
 
 // ClusterError refuses a peer of another cluster.

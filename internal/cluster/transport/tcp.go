@@ -26,10 +26,13 @@ type Config struct {
 	Listen  string    // address to bind, host:port; TCP only
 	Secure  *Security // nil is plain TCP
 	Limits  Limits
-	Bounds  *budget.Table // nil is the defaults
-	Logger  *slog.Logger  // nil discards
+	// Messages is the version of what the frames carry. A peer that carries another one is refused like
+	// one whose frames are of another [Version].
+	Messages uint8
+	Bounds   *budget.Table // nil is the defaults
+	Logger   *slog.Logger  // nil discards
 
-	version uint16 // 0 is Version
+	version uint16 // 0 is Version, and Messages in its upper byte
 }
 
 func (c Config) check() (Config, error) {
@@ -48,7 +51,7 @@ func (c Config) check() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	c.version = cmp.Or(c.version, Version)
+	c.version = cmp.Or(c.version, Version|uint16(c.Messages)<<8)
 	var err error
 	c.Limits, err = c.Limits.orDefaults()
 	return c, err

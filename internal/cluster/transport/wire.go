@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// Version is the wire version. It changes with any byte of testdata/wire-v1.golden.
+// Version is the version of the frames, at most 255. It changes with any byte of testdata/wire-v1.golden.
 const Version uint16 = 1
 
 // A frame is a header and a body: length u32 of what follows it, type u8, class u8, kind u8, id u64,

@@ -35,8 +35,10 @@ func (SlotIs) code() code     { return codeSlotIs }
 func (Explained) code() code  { return codeExplained }
 func (Pong) code() code       { return codePong }
 
-func (OK) append(b []byte) []byte           { return b }
-func (a Pong) append(b []byte) []byte       { return appendUint(b, uint64(max(a.Load, 0))) }
+func (OK) append(b []byte) []byte { return b }
+func (a Pong) append(b []byte) []byte {
+	return appendDuration(appendBool(appendKey(appendUint(b, uint64(max(a.Load, 0))), a.Key), a.Hears), a.Heard)
+}
 func (a ViewIs) append(b []byte) []byte     { return appendView(b, a.View) }
 func (a WrongEpoch) append(b []byte) []byte { return appendKey(b, a.Key) }
 func (a NotOwner) append(b []byte) []byte   { return appendKey(b, a.Key) }
@@ -153,7 +155,7 @@ func (r *reader) answer() Answer {
 		}
 		return a
 	case codePong:
-		return Pong{Load: r.load()}
+		return Pong{Load: r.load(), Key: r.key(), Hears: r.bool(), Heard: r.duration()}
 	case codeExplained:
 		return Explained{Observation: r.string()}
 	case codeSlotIs:

@@ -6,8 +6,9 @@ import (
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
 )
 
-// Version is the version of every encoding in this package.
-const Version = 1
+// Version is the version of every encoding in this package. Silos with different ones refuse each other: see
+// transport.Config.Messages.
+const Version = 2
 
 // Kind says which request a frame carries. Its numbers are part of the wire.
 type Kind uint8
@@ -206,8 +207,8 @@ type (
 type (
 	// OK says that it was done.
 	OK struct{}
-	// Pong is a sign of life, and how many node hubs the silo serves.
-	Pong struct{ Load int }
+	// Pong is a sign of life.
+	Pong membership.Pong
 	// ViewIs is the receiver's view; nil when it has none.
 	ViewIs struct{ View *membership.View }
 	// WrongEpoch says that the request was for another incarnation, or the receiver is in no view.

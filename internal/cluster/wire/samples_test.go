@@ -75,7 +75,7 @@ func samples() []sample {
 		}},
 		{name: "restored", request: Restored{Head: sampleHead(), Addr: "portal/1", Reg: 77}},
 		{name: "place", request: Place{Head: sampleHead(), Addr: "acme/n"}},
-		{name: "pong", answer: Pong{Load: 100_000}},
+		{name: "pong", answer: Pong{Load: 100_000, Key: key, Heard: 250 * time.Millisecond, Hears: true}},
 		{name: "explain", request: Explain{Addr: "acme/a"}},
 		{name: "explained", answer: Explained{Observation: `{"silo":"a"}`}},
 

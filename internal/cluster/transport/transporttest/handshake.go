@@ -21,8 +21,8 @@ func runHandshake(t *testing.T, rig Rig) {
 			}
 			notSent(b.t, dialler.ask(b.t, to.self, transport.Write, "x").Err, transport.Refused)
 		}
-		oneLine(b.t, a, "wire version 1 here, 7 there")
-		oneLine(b.t, c, "wire version 7 here, 1 there")
+		oneLine(b.t, a, "wire version 0.1 here, 0.7 there")
+		oneLine(b.t, c, "wire version 0.7 here, 0.1 there")
 	})
 	s.Run("a peer of another cluster is refused by both with one line and a typed error", func(b bench) {
 		a := b.open("a", 0xa1)
