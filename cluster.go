@@ -67,6 +67,7 @@ type silo struct {
 	router *route.Cluster
 	table  membership.ClosingTable
 	why    chan error      // why the last attempt to join came to nothing
+	said   time.Time       // when that was logged last; on the turn
 	dead   <-chan struct{} // of an embedded silo: closed when it was killed; else nil
 
 	started, joined bool
@@ -214,8 +215,15 @@ func (m *Mesh) openRouter(o Options) (err error) {
 	return nil
 }
 
-// waits notes why an attempt to join came to nothing. The newest counts.
+// waitingPace is the least time between two lines that say why this silo still joins.
+const waitingPace = 5 * time.Second
+
+// waits notes why an attempt to join came to nothing. The newest counts. It is called on the turn.
 func (s *silo) waits(why error) {
+	if now := time.Now(); now.Sub(s.said) >= waitingPace {
+		s.said = now
+		s.log.Warn("This silo could not join the cluster yet and tries again", "silo", s.me.Name, "error", why)
+	}
 	select {
 	case <-s.why:
 	default:

@@ -70,7 +70,10 @@ func NewSilo(p Parts) *Silo {
 	s.Detector = membership.NewDetector(p.Clock, s, p.Pace, func(m membership.Member) { s.Member.Vote(m) })
 	s.judge = s.Detector
 	s.Member = membership.NewSilo(p.Clock, p.Table, s, p.Rand, p.Timing, p.Me, membership.Events{
-		Chosen: func(e membership.Epoch) { s.net.SetEpoch(uint64(e)) },
+		Chosen: func(e membership.Epoch) {
+			s.net.SetEpoch(uint64(e))
+			s.Detector.Renew()
+		},
 		Joined: s.Joined,
 		Viewed: s.Apply, Waiting: p.Waiting,
 	})
@@ -186,9 +189,12 @@ func free(buf *[]byte) {
 }
 
 // classOf: questions about who serves an address are answered at once when their silo becomes suspect.
-// Nothing can have changed by them, and others can be asked: a frozen silo delays nobody further.
+// Nothing can have changed by them, and others can be asked: a frozen silo delays nobody further. A handshake
+// finds out, as a ping does, whether a suspect silo is there.
 func classOf(m wire.Request) transport.Class {
 	switch m.(type) {
+	case wire.Hello:
+		return transport.Ping
 	case wire.Lookup, wire.Locate:
 		return transport.Read
 	}

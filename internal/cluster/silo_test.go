@@ -362,6 +362,14 @@ func TestADeadPeersDialVotesWhoeverAskedForIt(t *testing.T) {
 	}
 }
 
+// protocol §2: a suspect silo is let no other request than a ping
+func TestASuspectMemberIsShakenHandsWith(t *testing.T) {
+	w := started(t)
+	if c := w.take(t, wire.KindHello); c.r.Class != transport.Ping {
+		t.Errorf("a handshake is of class %v", c.r.Class)
+	}
+}
+
 // protocol §8
 func TestASiloThatIsPutOutOfTheViewJoinsAnewWithAnotherEpoch(t *testing.T) {
 	w := started(t)

@@ -103,6 +103,19 @@ func (d *Detector) Apply(v *View, self Epoch) {
 	d.permit.Apply(v, self)
 }
 
+// Renew forgets every connection, and what was held against peers on it: this silo has closed them all, to open them
+// anew under another epoch.
+func (d *Detector) Renew() {
+	for _, p := range d.sorted() {
+		p.connected = false
+		d.permit.Lost(p.m.Epoch)
+		if p.suspect {
+			p.suspect = false
+			d.links.Suspect(p.m, false)
+		}
+	}
+}
+
 // Age is the time since a peer's last pong; false where there is no connection to it.
 func (d *Detector) Age(e Epoch) (time.Duration, bool) {
 	p := d.peers[e]

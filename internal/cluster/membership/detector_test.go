@@ -333,3 +333,25 @@ func TestALoadIsThatOfTheLastPongAndOfWhatWasPlacedSince(t *testing.T) {
 		t.Fatal("of nobody")
 	}
 }
+
+// protocol §2: what was held against peers does not keep a silo from shaking hands with them
+func TestASiloThatOpensItsConnectionsAnewSuspectsNobody(t *testing.T) {
+	c, l, d := watching(t)
+	l.mute = true
+	c.Run(900 * ms)
+	if !d.Suspected(peer.Epoch) {
+		t.Fatal("the control: not suspect")
+	}
+	d.Renew()
+	if d.Suspected(peer.Epoch) || !slices.Equal(l.suspects, []bool{true, false}) {
+		t.Errorf("suspects %v", l.suspects)
+	}
+	if _, known := d.Age(peer.Epoch); known {
+		t.Error("a connection that was closed has an age")
+	}
+	l.mute, l.dials = false, nil
+	c.Run(600 * ms)
+	if len(l.dials) != 1 || len(l.votes) > 0 {
+		t.Errorf("dialled at %v, voted at %v", l.dials, l.votes)
+	}
+}

@@ -76,10 +76,6 @@ func DefaultTiming() Timing {
 	return Timing{Beat: time.Second, Greet: time.Second, RetryFrom: 100 * time.Millisecond, RetryTo: 300 * time.Millisecond}
 }
 
-// patientAfter is how many attempts to join come to nothing before handshakes may take longer: each attempt begins its
-// connections anew, and on a busy machine none may ever be done in time.
-const patientAfter = 5
-
 // Silo is this process in the table: it joins, keeps its heartbeat, votes, leaves, and joins anew after
 // an eviction. It runs on the turn.
 type Silo struct {
@@ -90,7 +86,7 @@ type Silo struct {
 	timing Timing
 	me     Member
 	phase  Phase
-	tries  int // attempts to join that have come to nothing in a row
+	trial  Epoch // chosen for a join, and not written to the table yet
 	known  Key
 	asking bool // a heartbeat is on its way
 	next   *Confirmation
@@ -148,7 +144,6 @@ func (s *Silo) Start() {
 }
 
 func (s *Silo) again(why error) {
-	s.tries++
 	if s.events.Waiting != nil {
 		s.events.Waiting(why)
 	}
@@ -174,19 +169,15 @@ func (s *Silo) join() {
 			}
 		}
 		m := s.me
-		for m.Epoch == 0 {
-			m.Epoch = Epoch(s.rand.Uint64())
-		}
-		s.events.Chosen(m.Epoch)
+		m.Epoch = s.choose()
 		open, blocked := len(others), error(nil)
-		within := s.timing.Greet << min(max(s.tries-patientAfter, 0), 2)
 		var stale []Epoch
 		if open == 0 {
 			s.enter(m, nil)
 			return
 		}
 		for _, r := range others {
-			s.greet.Greet(r.Member, within, func(err error) {
+			s.greet.Greet(r.Member, s.timing.Greet, func(err error) {
 				switch twin := r.Name == s.me.Name; {
 				case err == nil && twin:
 					blocked = &NameError{Member: r.Member}
@@ -209,10 +200,23 @@ func (s *Silo) join() {
 	})
 }
 
+// choose returns the epoch of the next attempt to join. Attempts that fail before the table has seen their epoch
+// share it, and with it the connections that they have opened: on a busy machine none might ever be done in time.
+func (s *Silo) choose() Epoch {
+	if s.trial == 0 {
+		for s.trial == 0 {
+			s.trial = Epoch(s.rand.Uint64())
+		}
+		s.events.Chosen(s.trial)
+	}
+	return s.trial
+}
+
 func (s *Silo) enter(m Member, stale []Epoch) {
 	if s.phase != Joining {
 		return
 	}
+	s.trial = 0
 	s.table.Join(m, stale, func(v *View, err error) {
 		if s.phase != Joining {
 			return
@@ -221,7 +225,7 @@ func (s *Silo) enter(m Member, stale []Epoch) {
 			s.again(err)
 			return
 		}
-		s.me, s.phase, s.tries = m, Up, 0
+		s.me, s.phase = m, Up
 		s.events.Joined(m.Epoch, v)
 	})
 }

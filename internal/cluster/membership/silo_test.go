@@ -254,9 +254,9 @@ func TestAnAttemptToJoinThatComesToNothingSaysWhoStandsInTheWay(t *testing.T) {
 }
 
 // protocol §1
-func TestEachAttemptToJoinHasAnEpochOfItsOwnThatIsNoCounter(t *testing.T) {
+func TestEachJoinThatTheTableMayHaveSeenHasAnEpochOfItsOwnThatIsNoCounter(t *testing.T) {
 	w := newTown(t, row(peer, true))
-	w.deaf[peer.Epoch] = errors.New("no answer")
+	w.lost = true
 	w.silo.Start()
 	w.clock.Run(20 * time.Second)
 	seen := map[membership.Epoch]bool{}
@@ -266,8 +266,31 @@ func TestEachAttemptToJoinHasAnEpochOfItsOwnThatIsNoCounter(t *testing.T) {
 		}
 		seen[e] = true
 	}
-	if len(seen) < 10 {
-		t.Fatalf("%d attempts", len(seen))
+	if len(seen) < 10 || len(w.joins) != len(seen) {
+		t.Fatalf("%d epochs for %d joins", len(seen), len(w.joins))
+	}
+}
+
+// protocol §2: on a starved machine the connections that one attempt has opened serve the next
+func TestAttemptsThatComeToNothingBeforeTheTableIsAskedShareTheirEpoch(t *testing.T) {
+	w := newTown(t, row(peer, true))
+	w.deaf[peer.Epoch] = errors.New("no answer")
+	w.silo.Start()
+	w.clock.Run(20 * time.Second)
+	if len(w.greeted) < 10 || len(w.chosen) != 1 {
+		t.Fatalf("%d handshakes under %d epochs", len(w.greeted), len(w.chosen))
+	}
+	delete(w.deaf, peer.Epoch)
+	w.clock.Run(2 * time.Second)
+	w.mustBe(t, membership.Up)
+	if len(w.chosen) != 1 || w.silo.Self() != w.chosen[0] {
+		t.Errorf("chosen %v, joined as %v", w.chosen, w.silo.Self())
+	}
+	w.rows, w.key.Number = w.rows[:1], w.key.Number+1
+	w.silo.Evicted()
+	w.clock.Run(time.Second)
+	if len(w.chosen) != 2 || w.silo.Self() != w.chosen[1] {
+		t.Errorf("after an eviction: chosen %v, joined as %v", w.chosen, w.silo.Self())
 	}
 }
 
