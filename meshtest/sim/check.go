@@ -32,6 +32,7 @@ const (
 	refusedLive    = "a live registration was refused as detached"
 	late           = "an answer came after its budget"
 	notAnswered    = "a request had no outcome"
+	staleRead      = "a silo that was put out answered with what had been overtaken"
 )
 
 // checker holds a run against what must be true.
@@ -93,6 +94,21 @@ func (c *checker) executed(r *request) {
 		c.bad(reordered, "%s from %s: %d after %d", r.addr, r.from.name, r.seq, c.last[k])
 	default:
 		c.last[k] = r.seq
+	}
+}
+
+// read holds what a read gives against what had been committed when it began. A silo that is in no view any
+// more gives nothing old. One that is may: the last commit of its predecessor can land after it has read the
+// row, and what tells it, the feed of the store, is not simulated.
+func (c *checker) read(n *nodeHub, r *request) {
+	t := c.w.table
+	held, newest := n.version, t.versions[n.addr]
+	switch {
+	case held == newest || held == newest-1 && t.written[n.addr] >= r.began:
+	case uint64(t.rows.Epoch(n.p.name)) == n.epoch:
+		c.count("reads overtaken by a late commit of the predecessor", 1)
+	default:
+		c.bad(staleRead, "%s at %s, which is not in the table: version %d of %d, written at %v, asked at %v", n.addr, n.p.name, held, newest, t.written[n.addr], r.began)
 	}
 }
 

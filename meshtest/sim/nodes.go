@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/cluster/membership"
+)
 
 type nodeState uint8
 
@@ -84,18 +88,18 @@ func (n *nodeHub) pump() {
 				a.refuse()
 				return
 			}
-			if n.version < w.table.versions[n.addr] {
-				w.check.count("stale reads", 1)
+			if n.p.silo.Isolated() {
+				n.confirm(a, n.p.silo.Member.Confirm(), w.now+confirmFor, done)
+				return
 			}
-			w.check.executed(a.req)
-			done(answerDone)
+			n.read(a, done)
 		})
 		return
 	}
 	expected, committed := n.version, false
 	w.table.do(n.p, func() {
 		if w.table.versions[n.addr] == expected {
-			w.table.versions[n.addr]++
+			w.table.write(n.addr)
 			committed = true
 			w.check.executed(a.req)
 		}
@@ -115,6 +119,38 @@ func (n *nodeHub) pump() {
 			done(answerDone)
 		}
 	})
+}
+
+// confirmFor is how long the membership is asked whether this silo still is a member.
+const confirmFor = time.Second
+
+// confirm reads once the membership has this silo, and refuses the read when it does not say so.
+func (n *nodeHub) confirm(a *arrival, c *membership.Confirmation, until time.Duration, done func(byte)) {
+	select {
+	case <-c.Done():
+	default:
+		if n.p.w.now < until {
+			n.p.w.after(time.Millisecond, n.p, func() { n.confirm(a, c, until, done) })
+			return
+		}
+	}
+	switch {
+	case n.state == stopped:
+		a.refuse()
+	case c.In() || !n.p.silo.Isolated():
+		n.p.w.check.count("reads confirmed by the table", 1)
+		n.read(a, done)
+	default:
+		n.p.w.check.count("reads refused as isolated", 1)
+		done(answerUnknown)
+	}
+}
+
+// read answers with what the hub holds, which must be what had been committed when the read began.
+func (n *nodeHub) read(a *arrival, done func(byte)) {
+	n.p.w.check.read(n, a.req)
+	n.p.w.check.executed(a.req)
+	done(answerDone)
 }
 
 // stop ends the hub after its running turn.

@@ -16,6 +16,7 @@ type table struct {
 	down     int
 	deaf     int                      // notifications are lost
 	versions map[string]int64         // of nodes
+	written  map[string]time.Duration // when the version before the newest was overtaken
 	types    map[string]string        // of nodes that were created anew with another type
 	retyped  map[string]time.Duration // when
 	history  []replica
@@ -30,7 +31,13 @@ type replica struct {
 }
 
 func newTable(w *world) *table {
-	return &table{w: w, rows: membership.NewRows(), versions: map[string]int64{}, types: map[string]string{}, retyped: map[string]time.Duration{}, cuts: map[[2]string]int{}}
+	return &table{w: w, rows: membership.NewRows(), versions: map[string]int64{}, written: map[string]time.Duration{}, types: map[string]string{}, retyped: map[string]time.Duration{}, cuts: map[[2]string]int{}}
+}
+
+// write commits the next version of a node.
+func (t *table) write(addr string) {
+	t.versions[addr]++
+	t.written[addr] = t.w.now
 }
 
 func (t *table) cut(from, to string) bool { return t.cuts[[2]string{from, to}] > 0 }
