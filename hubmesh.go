@@ -57,6 +57,9 @@ type Options struct {
 	Depth int
 	// BodyBytes bounds the JSON body of a request, in bytes; 0 is 8 MiB.
 	BodyBytes int64
+	// HeldBytes bounds the bodies and answers that are on their way at a time, in bytes; 0 is 1 GiB. One subject has a
+	// quarter of it, and all visitors together an eighth.
+	HeldBytes int64
 	// History is how many versions of a node are kept; 0 is 1,000.
 	History int
 	// Idle is how long a node's hub may be unused before it retires; 0 is 5 minutes.
@@ -71,6 +74,7 @@ type Mesh struct {
 	log      *slog.Logger
 	limits   node.Limits
 	bodies   int64
+	held     int64
 	hubs     *hub.Mesh
 	store    store.Store
 	commits  *store.Committer
@@ -103,7 +107,7 @@ func New(o Options) (m *Mesh, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	m = &Mesh{id: newID(), log: o.Logger, limits: node.DefaultLimits, bodies: o.BodyBytes}
+	m = &Mesh{id: newID(), log: o.Logger, limits: node.DefaultLimits, bodies: o.BodyBytes, held: o.HeldBytes}
 	if o.NodeBytes > 0 {
 		m.limits.NodeBytes = o.NodeBytes
 	}

@@ -30,7 +30,7 @@ func (m *Mesh) Handler(version string) (*httpapi.Server, error) {
 			Importer: importAPI{m}, Inspector: inspectAPI{m}, Rights: inspectAPI{m}, Caller: callerAPI{m}, Sessions: m.auth, Tokens: m.auth.Tokens,
 			TokenList: tokenAPI{m}, Readiness: readiness{m},
 		},
-		Limits: httpapi.Limits{Node: m.limits, BodyBytes: m.bodies}, Bounds: m.hubs.Bounds(), Log: m.log, Page: page, Version: version, Registry: m.metrics(),
+		Limits: httpapi.Limits{Node: m.limits, BodyBytes: m.bodies, HeldBytes: m.held}, Bounds: m.hubs.Bounds(), Log: m.log, Page: page, Version: version, Registry: m.metrics(),
 	})
 }
 

@@ -36,6 +36,7 @@ type serveCmd struct {
 	NodeBytes      int            `help:"Largest node, in bytes of JSON." default:"1048576"`
 	JSONDepth      int            `help:"Deepest nesting of a content." default:"200" name:"json-depth"`
 	BodyBytes      int64          `help:"Largest JSON body of a request, in bytes." default:"8388608"`
+	HeldBytes      int64          `help:"Most bytes of bodies and answers on their way at a time." default:"1073741824"`
 	History        int            `help:"Versions of a node that are kept." default:"1000"`
 	Drain          *time.Duration `help:"How long a server that is told to stop still answers while /ready says no, so that what stands in front of it sends requests elsewhere. Default: 1s for a silo, else 0." placeholder:"DURATION"`
 	LogLevel       string         `help:"Least level of log lines: debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
@@ -47,7 +48,7 @@ func (c *serveCmd) Validate() error {
 	for _, n := range []struct {
 		flag  string
 		value int64
-	}{{"--node-bytes", int64(c.NodeBytes)}, {"--json-depth", int64(c.JSONDepth)}, {"--body-bytes", c.BodyBytes}, {"--history", int64(c.History)}} {
+	}{{"--node-bytes", int64(c.NodeBytes)}, {"--json-depth", int64(c.JSONDepth)}, {"--body-bytes", c.BodyBytes}, {"--held-bytes", c.HeldBytes}, {"--history", int64(c.History)}} {
 		if n.value < 1 {
 			return fmt.Errorf("%s is %d; want 1 or more", n.flag, n.value)
 		}
@@ -111,7 +112,7 @@ func (c *serveCmd) Run(ctx context.Context, s std) error {
 	if err != nil {
 		return listenError(c.Listen, err)
 	}
-	o := hubmesh.Options{Dir: string(c.Data), Postgres: c.postgres(), Logger: log, NodeBytes: c.NodeBytes, Depth: c.JSONDepth, BodyBytes: c.BodyBytes, History: c.History, StartDelay: delay, Cluster: silo}
+	o := hubmesh.Options{Dir: string(c.Data), Postgres: c.postgres(), Logger: log, NodeBytes: c.NodeBytes, Depth: c.JSONDepth, BodyBytes: c.BodyBytes, HeldBytes: c.HeldBytes, History: c.History, StartDelay: delay, Cluster: silo}
 	if c.Memory {
 		o.Dir = ""
 	}

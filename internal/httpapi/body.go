@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -73,17 +74,42 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, media ...string) (
 	if r.ContentLength > limit {
 		return nil, &http.MaxBytesError{Limit: limit}
 	}
-	var buffer bytes.Buffer
-	if r.ContentLength > 0 {
-		buffer.Grow(int(r.ContentLength) + 1)
-	}
-	if err := s.whole(w, func() error { _, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, limit)); return err }); err != nil {
+	var text []byte
+	if err := s.whole(w, func() (err error) {
+		text, err = s.arriving(w, r, http.MaxBytesReader(w, r.Body, limit))
+		return err
+	}); err != nil {
 		return nil, err
 	}
-	if buffer.Len() == 0 {
+	if len(text) == 0 {
 		return nil, problem("invalid_json", "there is no body").with("offset", 0)
 	}
-	return buffer.Bytes(), nil
+	return text, nil
+}
+
+// arriving reads a body to its end. What has come is held, not what was announced: an announcement costs its sender
+// nothing.
+func (s *Server) arriving(w http.ResponseWriter, r *http.Request, body io.Reader) ([]byte, error) {
+	text := make([]byte, 0, min(max(r.ContentLength+1, 512), chunkBytes))
+	for held := 0; ; {
+		n, err := body.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		if more := len(text) - held; more >= chunkBytes || err != nil && more > 0 {
+			if err := s.hold(w, r, int64(more)); err != nil {
+				return nil, err
+			}
+			held = len(text)
+		}
+		if errors.Is(err, io.EOF) {
+			return text, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(text) == cap(text) {
+			text = append(text, 0)[:len(text)]
+		}
+	}
 }
 
 // A body may nest deeper than the content of one node, so that one too deep of many fails alone.
@@ -181,10 +207,15 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 
 // writeText answers with JSON text.
 func writeText(w http.ResponseWriter, status int, text []byte) {
+	begin(w, status)
+	inChunks(w, append(text, '\n'))
+}
+
+// begin starts an answer of JSON text.
+func begin(w http.ResponseWriter, status int) {
 	w.Header().Set("Content-Type", mediaJSON)
 	if w.Header().Get("Cache-Control") == "" {
 		w.Header().Set("Cache-Control", "private, no-cache")
 	}
 	w.WriteHeader(status)
-	inChunks(w, append(text, '\n'))
 }

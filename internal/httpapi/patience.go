@@ -89,7 +89,7 @@ func (p *patient) Read(b []byte) (int, error) {
 func (p *patient) done() { readUntil(p.w, time.Time{}) }
 
 // inChunks writes an answer. A client that does not take a chunk of it within its bound is given up.
-func inChunks(w http.ResponseWriter, text []byte) {
+func inChunks(w http.ResponseWriter, text []byte) (taken bool) {
 	rec, bounded := w.(*recorder)
 	rc := http.NewResponseController(w)
 	for len(text) > 0 {
@@ -98,10 +98,11 @@ func inChunks(w http.ResponseWriter, text []byte) {
 			_ = rc.SetWriteDeadline(time.Now().Add(rec.wait)) //nolint:errcheck // of a closed connection: the write says so
 		}
 		if _, err := w.Write(text[:n]); err != nil {
-			return // the caller has gone
+			return false // the caller has gone
 		}
 		text = text[n:]
 	}
+	return true
 }
 
 // What a client still sends after it was told that its body is too large is thrown away within these

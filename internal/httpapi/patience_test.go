@@ -37,9 +37,13 @@ func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return ni
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 // slowly runs f with a way to open connections to a server over m, in virtual time.
-func slowly(t *testing.T, m *mesh, f func(t *testing.T, dial func() net.Conn)) {
+func slowly(t *testing.T, m *mesh, f func(t *testing.T, dial func() net.Conn), change ...func(*Config)) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Config{Services: m.services(), Log: slog.New(slog.DiscardHandler)})
+		c := Config{Services: m.services(), Log: slog.New(slog.DiscardHandler)}
+		for _, f := range change {
+			f(&c)
+		}
+		s, err := New(c)
 		if err != nil {
 			t.Fatal(err)
 		}

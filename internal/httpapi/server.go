@@ -43,6 +43,8 @@ type Limits struct {
 	UploadBytes    int64       // uploads; 200 MiB
 	Streams        int         // open event streams of the process; 10,000
 	SubjectStreams int         // of one subject; 256. Anonymous, who are many, have an eighth of Streams
+	HeldBytes      int64       // of bodies and answers on their way; 1 GiB
+	SubjectBytes   int64       // of those, of one subject; a quarter of HeldBytes. All visitors together have an eighth
 	Node           node.Limits // one node; node.DefaultLimits
 }
 
@@ -72,6 +74,7 @@ type Server struct {
 	document []byte        // OpenAPI
 	requests atomic.Uint64 // numbers requests, for the log
 
+	held       holdings
 	streams    chan struct{} // a place for each open stream
 	streamsOf  streamCounts
 	closing    chan struct{} // closed by Close
@@ -90,6 +93,7 @@ func New(c Config) (*Server, error) {
 		s.log = slog.Default()
 	}
 	s.streams = make(chan struct{}, s.limits.Streams)
+	s.held.most, s.held.each, s.held.visitors = s.limits.HeldBytes, s.limits.SubjectBytes, s.limits.HeldBytes/8
 	registry := c.Registry
 	if registry == nil {
 		registry = prometheus.NewRegistry()
@@ -127,6 +131,12 @@ func (l Limits) withDefaults() Limits {
 	if l.Streams <= 0 {
 		l.Streams = 10_000
 	}
+	if l.HeldBytes <= 0 {
+		l.HeldBytes = 1 << 30
+	}
+	if l.SubjectBytes <= 0 {
+		l.SubjectBytes = l.HeldBytes / 4
+	}
 	if l.Node == (node.Limits{}) {
 		l.Node = node.DefaultLimits
 	}
@@ -143,6 +153,7 @@ func (s *Server) Close() {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := &recorder{ResponseWriter: w, wait: s.bounds.Own(budget.ContentIO)}
+	defer s.free(rec)
 	s.awaitBody(rec, r)
 	defer s.recovered(rec, r)
 	secure(rec.Header())
@@ -203,6 +214,9 @@ type recorder struct {
 	status int
 	began  bool
 	wait   time.Duration // for a chunk of an answer; see inChunks
+
+	subject string // for whom held counts
+	held    int64  // bytes; see holdings
 }
 
 func (w *recorder) WriteHeader(status int) {

@@ -24,6 +24,14 @@ type event struct {
 	name string
 	id   int64
 	data []byte // one line of JSON
+
+	end func() // called once it was written or was given up; nil: nothing to do
+}
+
+func (e event) over() {
+	if e.end != nil {
+		e.end()
+	}
 }
 
 // eventWriter writes events to one client; each flush has a deadline of its own.
@@ -109,11 +117,7 @@ func (s *Server) openStream(w http.ResponseWriter, r *http.Request, subs []subsc
 	default:
 		return problem("overloaded", fmt.Sprintf("this process has %d open streams and takes no more", cap(s.streams)))
 	}
-	id, most := message.IdentityFrom(r.Context()), s.limits.SubjectStreams
-	subject := message.SubjectAnonymous
-	if id != nil && id.Subject != "" {
-		subject = id.Subject
-	}
+	subject, most := subjectOf(r), s.limits.SubjectStreams
 	if subject == message.SubjectAnonymous {
 		most = max(most, s.limits.Streams/8)
 	}
@@ -141,10 +145,17 @@ func (s *Server) openStream(w http.ResponseWriter, r *http.Request, subs []subsc
 	for i, sub := range subs {
 		running.Go(func() {
 			err := contained(ctx, sub, turn, func(ev event) error {
+				// What nobody reads is held until it is: an answer like any other.
+				size := int64(len(ev.data))
+				if err := s.held.take(subject, size); err != nil {
+					return err
+				}
+				ev.end = func() { s.held.give(subject, size) }
 				select {
 				case events <- ev:
 					return nil
 				case <-ctx.Done():
+					ev.over()
 					return errStreamOver
 				}
 			})
@@ -159,9 +170,12 @@ func (s *Server) openStream(w http.ResponseWriter, r *http.Request, subs []subsc
 		select {
 		case ev := <-events:
 			if closedBy(over) {
+				ev.over()
 				return credentialOver
 			}
-			if err := e.start(ev); err != nil {
+			err := e.start(ev)
+			ev.over()
+			if err != nil {
 				return nil // the client has gone
 			}
 		case end := <-ends:
@@ -207,6 +221,7 @@ func (s *Server) pump(ctx context.Context, e *eventWriter, events <-chan event, 
 			case ev.name != "":
 				err = e.event(ev)
 			}
+			ev.over()
 		case <-over:
 			err, open = e.event(lastEvent(credentialOver)), 0
 		case end := <-ends:

@@ -135,16 +135,46 @@ func (s *Server) runQuery(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeText(w, http.StatusOK, resultText(nil, nodes, truncated))
+	if err := s.hold(w, r, heldBy(nodes)); err != nil {
+		return err
+	}
+	writeResult(w, nodes, truncated)
 	return nil
+}
+
+// aroundNode is about what a node takes beside its content, in bytes.
+const aroundNode = 512
+
+func heldBy(nodes []node.Node) (bytes int64) {
+	for _, n := range nodes {
+		bytes += int64(n.Content.Len()) + aroundNode
+	}
+	return bytes
+}
+
+// writeResult answers with a query's result, chunk by chunk: the text of all nodes is never there at once.
+func writeResult(w http.ResponseWriter, nodes []node.Node, truncated bool) {
+	begin(w, http.StatusOK)
+	text := append(make([]byte, 0, 2*chunkBytes), `{"nodes":[`...)
+	for i := range nodes {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = nodes[i].AppendJSON(text)
+		nodes[i] = node.Node{}
+		if len(text) >= chunkBytes {
+			if !inChunks(w, text) {
+				return
+			}
+			text = text[:0]
+		}
+	}
+	inChunks(w, append(resultEnd(text, truncated), '\n'))
 }
 
 // resultText appends a query's result as JSON: nodes know their own text, so nothing is marshalled twice.
 // Begin is what stands at the start of the object.
 func resultText(begin []byte, nodes []node.Node, truncated bool) []byte {
-	if begin == nil {
-		begin = []byte{'{'}
-	}
 	text := append(begin, `"nodes":[`...)
 	for i, n := range nodes {
 		if i > 0 {
@@ -152,6 +182,10 @@ func resultText(begin []byte, nodes []node.Node, truncated bool) []byte {
 		}
 		text = n.AppendJSON(text)
 	}
+	return resultEnd(text, truncated)
+}
+
+func resultEnd(text []byte, truncated bool) []byte {
 	text = append(text, `],"truncated":`...)
 	if truncated {
 		return append(text, `true}`...)

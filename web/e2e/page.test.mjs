@@ -204,6 +204,29 @@ test("search finds by name, and the keyboard opens the hit", async () => {
   await page.context().close();
 });
 
+test("odd content is shown, however deep, and leads nowhere", async () => {
+  await mesh.create(`${space}/odd`, { content: { text: "/\\[", deep: nested(190), list: nested(150, true), ok: `/${space}/budget` } });
+  const page = await mesh.open(`/${space}/odd`);
+  await page.getByText("/\\[").waitFor();
+  assert.equal(await page.locator(".data a").count(), 1);
+  for (let level = 0; level < 12; level++) await page.locator(".data details:not([open]) > summary").first().click();
+  await mesh.picture(page, "odd");
+  await page.getByRole("tab", { name: "Edit" }).waitFor();
+  await page.context().close();
+});
+
+/**
+ * An object, or a list, in an object, and so on.
+ * @param {number} levels
+ * @param {boolean} list
+ */
+function nested(levels, list = false) {
+  /** @type {unknown} */
+  let inner = "bottom";
+  for (let level = 0; level < levels; level++) inner = list ? [inner, level] : { inner, level };
+  return inner;
+}
+
 test("files are uploaded, listed, downloaded and deleted", async () => {
   const folder = await mkdtemp(join(tmpdir(), "hubmesh-e2e-"));
   await writeFile(join(folder, "logo.png"), png(64, 64));

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { activityView } from "../src/activity/activity.ts";
 import { hrefOf, isPlace, placeOf } from "../src/app/place.ts";
 import { idOf, idProblem, newFields } from "../src/node/create.ts";
-import { columnsOf } from "../src/node/DataView.tsx";
+import { columnsOf, urlOf } from "../src/node/DataView.tsx";
 import { rank, searchFor, searchQueries, shown } from "../src/search/search.ts";
 import { keyAction, rowsOf, listed, type Level } from "../src/tree/rows.ts";
 import { iconOf } from "../src/ui/NodeIcon.tsx";
@@ -29,6 +29,13 @@ describe("a place", () => {
     const at = (url: string): boolean => isPlace(new URL(url), "http://h");
     expect(["http://h/", "http://h/apis/x", "http://h/a/api"].map(at)).toEqual([true, true, true]);
     expect(["http://h/api/content/a/b", "http://h/static/x.svg", "http://h/login?code=1", "http://other/a"].map(at)).toEqual([false, false, false, false]);
+  });
+});
+
+describe("a text in a content", () => {
+  it("leads to this server where it is a path, and nowhere where it is no URL or one elsewhere", () => {
+    expect(["/a/b", "/a?x#y", "/api/content/a/b"].map((text) => urlOf(text, "http://h")?.pathname)).toEqual(["/a/b", "/a", "/api/content/a/b"]);
+    expect(["/\\[", "//other/a", "/\\other/a", "/ a", "a/b", "/", ""].map((text) => urlOf(text, "http://h"))).toEqual(Array(7).fill(undefined));
   });
 });
 

@@ -1,4 +1,4 @@
-import { hasCode, HubmeshError } from "@hubmesh/client";
+import { hasCode } from "@hubmesh/client";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ActivityStrip } from "../activity/ActivityStrip.tsx";
@@ -107,9 +107,4 @@ function Notices() {
       ))}
     </div>
   );
-}
-
-/** An error in the page itself: told, instead of an empty screen. */
-export function crashOf(cause: unknown): HubmeshError {
-  return new HubmeshError({ code: "page", title: "The page has failed", detail: cause instanceof Error ? cause.message : String(cause), retry: "now", cause });
 }

@@ -1,10 +1,13 @@
 import { ExactNumber, isObject, printJson, type Json, type JsonObject, type MeshNode } from "@hubmesh/client";
+import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { isPlace } from "../app/place.ts";
 import { highlight } from "../document/highlight.ts";
 
 /** Levels that are open at first. */
 const openLevels = 2;
+/** Levels at which arrays are drawn as tables, which can not be closed. */
+const tableLevels = 6;
 /** Items of an array that are drawn at first. */
 const firstItems = 100;
 
@@ -22,7 +25,7 @@ function Value({ value, depth }: { value: Json; depth: number }) {
 function Members({ value, depth }: { value: JsonObject; depth: number }) {
   const entries = Object.entries(value);
   if (entries.length === 0) return <span class="muted">empty</span>;
-  const table = (
+  const members = () => (
     <dl class="members">
       {entries.map(([name, member]) => (
         <div key={name} class={isNested(member) ? "member nested" : "member"}>
@@ -32,8 +35,14 @@ function Members({ value, depth }: { value: JsonObject; depth: number }) {
       ))}
     </dl>
   );
-  if (depth === 0) return table;
-  return <details open={depth < openLevels}><summary>{entries.length === 1 ? "1 member" : `${entries.length} members`}</summary>{table}</details>;
+  if (depth === 0) return members();
+  return <Level depth={depth} summary={entries.length === 1 ? "1 member" : `${entries.length} members`} inside={members} />;
+}
+
+/** A level to open. What is inside is made once it has been: contents may nest deeper than a page can be drawn at once. */
+function Level({ depth, summary, inside }: { depth: number; summary: string; inside: () => ComponentChildren }) {
+  const [open, setOpen] = useState(depth < openLevels);
+  return <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}><summary>{summary}</summary>{open && inside()}</details>;
 }
 
 function Items({ items, depth }: { items: Json[]; depth: number }) {
@@ -44,7 +53,7 @@ function Items({ items, depth }: { items: Json[]; depth: number }) {
     return <ul class="items">{items.slice(0, shown).map((item, n) => <li key={n}><Scalar value={item} /></li>)}{more}</ul>;
   }
   const columns = columnsOf(items);
-  if (columns !== undefined) {
+  if (columns !== undefined && depth < tableLevels) {
     return (
       <div class="table-scroll" tabIndex={0} role="region" aria-label="Table">
         <table>
@@ -59,13 +68,8 @@ function Items({ items, depth }: { items: Json[]; depth: number }) {
       </div>
     );
   }
-  return (
-    <details open={depth < openLevels}>
-      <summary>{items.length === 1 ? "1 item" : `${items.length} items`}</summary>
-      <ol class="item-list">{items.slice(0, shown).map((item, n) => <li key={n}><Value value={item} depth={depth + 1} /></li>)}</ol>
-      {more}
-    </details>
-  );
+  const list = () => <><ol class="item-list">{items.slice(0, shown).map((item, n) => <li key={n}><Value value={item} depth={depth + 1} /></li>)}</ol>{more}</>;
+  return <Level depth={depth} summary={items.length === 1 ? "1 item" : `${items.length} items`} inside={list} />;
 }
 
 /** The columns of an array of objects that are alike; undefined when they are not, or too many. */
@@ -85,9 +89,17 @@ function Scalar({ value }: { value: Json }) {
   if (typeof value === "number" || value instanceof ExactNumber) return <span class="scalar number">{value.toString()}</span>;
   if (typeof value !== "string") return <span class="muted">{JSON.stringify(value)}</span>;
   if (value === "") return <span class="muted">“”</span>;
-  if (/^(https?:\/\/|mailto:)\S+$/.test(value)) return <a href={value} target="_blank" rel="noopener noreferrer">{value}</a>;
-  if (/^\/[^\s/]\S*$/.test(value)) return <a href={value} target={isPlace(new URL(value, location.origin), location.origin) ? undefined : "_blank"}>{value}</a>;
+  if (/^(https?:\/\/|mailto:)\S+$/.test(value) && URL.canParse(value)) return <a href={value} target="_blank" rel="noopener noreferrer">{value}</a>;
+  const here = urlOf(value);
+  if (here !== undefined) return <a href={value} target={isPlace(here, location.origin) ? undefined : "_blank"}>{value}</a>;
   return <span class={value.includes("\n") ? "scalar text multiline" : "scalar text"}>{value}</span>;
+}
+
+/** What a text that begins with a slash leads to on this server; undefined where that is no URL, or one elsewhere. */
+export function urlOf(text: string, origin = location.origin): URL | undefined {
+  if (!/^\/[^\s/\\]\S*$/.test(text) || !URL.canParse(text, origin)) return undefined;
+  const url = new URL(text, origin);
+  return url.origin === origin ? url : undefined;
 }
 
 /** The whole node as it is stored. */

@@ -4,6 +4,7 @@ import { useLive, usePlace } from "../app/hooks.ts";
 import { useSession } from "../app/session.ts";
 import { EditTab } from "../edit/EditTab.tsx";
 import { FilesTab } from "../files/FilesTab.tsx";
+import { Boundary } from "../ui/Boundary.tsx";
 import { ErrorPanel } from "../ui/ErrorPanel.tsx";
 import { VersionsTab } from "../versions/VersionsTab.tsx";
 import { Contents } from "./Contents.tsx";
@@ -60,11 +61,13 @@ function Present({ node, state, children, onDialog }: PresentProps) {
       )}
       {state.status === "failed" && state.error !== undefined && <LiveFailure error={state.error} />}
       <div class="tab-panel" id="panel" role="tabpanel" aria-labelledby={`tab-${place.tab}`}>
-        {place.tab === "view" && <ViewTab node={node} children={children} hash={place.hash} onCreate={() => onDialog("create")} />}
-        {place.tab === "edit" && <EditTab key={node.path} node={node} />}
-        {place.tab === "data" && <DataTab node={node} />}
-        {place.tab === "versions" && <VersionsTab node={node} at={place.at} />}
-        {place.tab === "files" && <FilesTab node={node.path} dir={place.dir} />}
+        <Boundary of={`${place.tab} ${node.version}`} what="This can not be shown here; the other tabs go on">
+          {place.tab === "view" && <ViewTab node={node} children={children} hash={place.hash} onCreate={() => onDialog("create")} />}
+          {place.tab === "edit" && <EditTab key={node.path} node={node} />}
+          {place.tab === "data" && <DataTab node={node} />}
+          {place.tab === "versions" && <VersionsTab node={node} at={place.at} />}
+          {place.tab === "files" && <FilesTab node={node.path} dir={place.dir} />}
+        </Boundary>
       </div>
     </article>
   );

@@ -1,0 +1,158 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/node"
+)
+
+// bad input: a body that is announced and does not come
+func TestABodyCostsWhatHasComeOfItAndNotWhatWasAnnounced(t *testing.T) {
+	s, _ := serve(t, newMesh())
+	cut := errors.New("cut")
+	reads := func(announced int64, body io.Reader) (text []byte, allocated uint64) {
+		r := httptest.NewRequest("POST", "/api/nodes/a", body)
+		r.ContentLength = announced
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		text, err := s.arriving(httptest.NewRecorder(), r, r.Body)
+		runtime.ReadMemStats(&after)
+		if err != nil && !errors.Is(err, cut) {
+			t.Fatal(err)
+		}
+		return text, after.TotalAlloc - before.TotalAlloc
+	}
+	if _, bytes := reads(8<<20, io.MultiReader(strings.NewReader("{"), iotest.ErrReader(cut))); bytes > 200<<10 {
+		t.Errorf("one byte of an announced body of 8 MiB takes %d bytes", bytes)
+	}
+	whole := strings.Repeat("x", 1<<20)
+	for _, announced := range []int64{-1, 0, 1, 1 << 20} { // also those that lie
+		if text, bytes := reads(announced, iotest.HalfReader(strings.NewReader(whole))); string(text) != whole || bytes > 8<<20 {
+			t.Errorf("announced as %d: %d bytes came, %d were allocated", announced, len(text), bytes)
+		}
+	}
+}
+
+// ask sends a request for a subject ("" for a visitor) without waiting for the answer.
+func ask(conn net.Conn, subject, request, body string) {
+	who := ""
+	if subject != "" {
+		who = "Authorization: Bearer " + subject + "\r\n"
+	}
+	fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", request, who, len(body), body)
+}
+
+// small bounds what is held to 800 KB, 200 KB of one subject, and 100 KB of all visitors.
+func small(c *Config) { c.Limits.HeldBytes = 800_000 }
+
+// bad input: answers that are asked for and not read
+func TestAnswersThatAreNotReadAreHeldUpToABoundAndTheNextIsRefused(t *testing.T) {
+	big := doc("acme", 1)
+	big.Content = node.RawContent(`{"v":"` + strings.Repeat("x", 150_000) + `"}`)
+	const query = "GET /api/query?q=path:acme"
+	for name, last := range map[string]struct {
+		request, want string
+	}{
+		"a query": {query, `"code":"overloaded"`},
+		"a live query, which ends while its connection goes on": {"GET /api/live?query=path:acme&node=none", "event: sub-end\ndata: {\"code\":\"overloaded\""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			slowly(t, newMesh(big), func(t *testing.T, dial func() net.Conn) {
+				first := dial()
+				ask(first, "bob", query, "")
+				synctest.Wait() // the answer waits to be read
+				second := dial()
+				ask(second, "bob", last.request, "")
+				seen := make([]byte, 4000)
+				n := 0
+				for !strings.Contains(string(seen[:n]), last.want) {
+					more, err := second.Read(seen[n:])
+					if n += more; err != nil || n == len(seen) {
+						t.Fatalf("no %q in %s", last.want, seen[:n])
+					}
+				}
+				second.Close()
+				other := dial()
+				ask(other, "carl", query, "")
+				if status, body, _, _ := answered(t, other, time.Now()); status != 200 || !strings.Contains(body, `"truncated":false}`) {
+					t.Errorf("somebody else: %d, %d bytes", status, len(body))
+				}
+				first.Close()
+				synctest.Wait()
+				again := dial()
+				ask(again, "bob", query, "")
+				if status, body, _, _ := answered(t, again, time.Now()); status != 200 || len(body) < 150_000 {
+					t.Errorf("once the first is gone: %d, %d bytes", status, len(body))
+				}
+			}, small)
+		})
+	}
+}
+
+// bad input: bodies of visitors, who may be one sender
+func TestTheBodiesOfAllVisitorsTogetherAreBounded(t *testing.T) {
+	m := newMesh(doc("acme", 1))
+	slowly(t, m, func(t *testing.T, dial func() net.Conn) {
+		part := strings.Repeat(" ", 90_000)
+		first := dial()
+		fmt.Fprintf(first, "POST /api/nodes/acme/a HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n%s", part)
+		synctest.Wait()
+		second := dial()
+		go ask(second, "", "POST /api/nodes/acme/b", part) // it is answered before it is read
+		if status, body, _, _ := answered(t, second, time.Now()); status != 503 || !strings.Contains(body, message.SubjectAnonymous) {
+			t.Errorf("the second: %d %s", status, body)
+		}
+		third := dial()
+		go ask(third, "bob", "POST /api/nodes/acme/c", part+"{}")
+		if status, body, _, _ := answered(t, third, time.Now()); status != 201 {
+			t.Errorf("bob's: %d %s", status, body)
+		}
+		first.Close()
+		synctest.Wait()
+		fourth := dial()
+		go ask(fourth, "", "POST /api/nodes/acme/d", part+"{}")
+		if status, body, _, _ := answered(t, fourth, time.Now()); status != 201 {
+			t.Errorf("once the first is gone: %d %s", status, body)
+		}
+	}, small)
+}
+
+func TestWhatIsHeldIsGivenBackToTheLastByte(t *testing.T) {
+	s, _ := serve(t, newMesh(doc("acme", 1)), small)
+	for _, c := range []struct {
+		method, target, body string
+		status               int
+	}{
+		{"GET", "/api/query?q=path:acme", "", 200}, {"GET", "/api/nodes/acme", "", 200}, {"POST", "/api/nodes/acme/x", "{}", 201}, {"POST", "/api/nodes/acme/y", "{", 400},
+		{"POST", "/api/nodes/acme/y", strings.Repeat(" ", 150_000) + "{}", 201}, {"GET", "/api/live?query=path:acme", "", 200},
+	} {
+		ctx, leave := context.WithCancel(t.Context())
+		r := httptest.NewRequestWithContext(ctx, c.method, c.target, strings.NewReader(c.body))
+		r.Header.Set("Authorization", asBob)
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		if strings.HasPrefix(c.target, "/api/live") {
+			leave() // else it goes on
+		}
+		s.ServeHTTP(w, r)
+		leave()
+		if w.Code != c.status {
+			t.Errorf("%s %s: %d %s", c.method, c.target, w.Code, w.Body)
+		}
+		if s.held.all != 0 || len(s.held.of) != 0 {
+			t.Errorf("%s %s: %d bytes of %v are held", c.method, c.target, s.held.all, s.held.of)
+		}
+	}
+}
