@@ -55,9 +55,11 @@ func TestAnOwnerThatDoesNotKnowYetIsAskedAgainAfter2MillisecondsDoublingInsideTh
 			pause := 2 * ms
 			for try := range 5 {
 				f.lookup(no)
-				if p, m := clustertest.Take[wire.ViewPush](f.peers); p.To.Epoch != b.Epoch || m.View.Key() != f.core.View().Key() {
+				p, m := clustertest.Take[wire.ViewPush](f.peers)
+				if p.To.Epoch != b.Epoch || m.View.Key() != f.core.View().Key() {
 					t.Fatal("the one that is behind is not given the view")
 				}
+				p.Answer(wire.OK{})
 				f.clock.Run(pause - 1)
 				if n := clustertest.Count[wire.Lookup](f.peers); n != try+1 {
 					t.Fatalf("%d lookups before %v", n, pause)
