@@ -252,7 +252,7 @@ func (c *Cluster) admit(a *arrival) {
 	first := len(c.parked[a.key]) == 0
 	c.parked[a.key] = append(c.parked[a.key], a)
 	if first {
-		c.silo.Resolve(cluster.Question{Addr: a.key, Node: true, Until: c.turn.Now()}, func(cluster.Resolution) {
+		c.silo.Claims.Await(a.key, func() {
 			waiting := c.parked[a.key] // with the grant its hub has taken them
 			delete(c.parked, a.key)
 			for _, a := range waiting {

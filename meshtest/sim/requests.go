@@ -243,7 +243,7 @@ func (p *process) park(a *arrival) {
 	if !first {
 		return
 	}
-	p.silo.Resolve(cluster.Question{Addr: addr, Node: true, Until: p.w.now}, func(cluster.Resolution) {
+	p.silo.Claims.Await(addr, func() {
 		// With the grant the hub has taken them; without it they are refused.
 		waiting := p.parked[addr]
 		delete(p.parked, addr)
