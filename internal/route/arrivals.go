@@ -233,8 +233,13 @@ const maxParked = 512
 // admit decides about an arrival for a node that has no hub here yet. It runs on the turn.
 func (c *Cluster) admit(a *arrival) {
 	if _, granted := c.silo.Claims.Serves(a.key); granted {
-		switch c.nodes.take(a.key, a.d) {
-		case Answered:
+		switch x, f := c.nodes.take(a.key, a.d); {
+		case f != nil:
+			c.turn.Later(func() { // its sender may be told on a lane, which may ask the turn
+				c.mesh.Refuse(a.d, f)
+				a.posted()
+			})
+		case x == Answered:
 			a.posted()
 		default:
 			a.refuse(refusedGoing)
