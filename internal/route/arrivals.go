@@ -47,7 +47,7 @@ func (c *Cluster) Deliver(_ transport.Peer, body []byte, reply func([]byte)) {
 	}
 	if c.fenced.Load() {
 		c.mu.Lock()
-		blocked := c.fences.Blocks(a.sender, a.key, a.lane)
+		blocked := c.fences.Blocks(a.sender, a.key, a.lane, c.turn.Now())
 		c.fenced.Store(c.fences.Any())
 		c.mu.Unlock()
 		if blocked {
@@ -160,7 +160,7 @@ func (a *arrival) turnedAway(err error) bool {
 
 func (a *arrival) fence() {
 	a.c.mu.Lock()
-	a.c.fences.Raise(a.sender, a.key, a.lane)
+	a.c.fences.Raise(a.sender, a.key, a.lane, a.c.turn.Now())
 	a.c.fenced.Store(true)
 	a.c.mu.Unlock()
 }

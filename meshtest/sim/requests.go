@@ -187,7 +187,7 @@ func (a *arrival) refuse() {
 }
 
 func (a *arrival) refuseWith(b byte) {
-	a.p.fences.Raise(a.from, a.req.addr, a.lane)
+	a.p.fences.Raise(a.from, a.req.addr, a.lane, a.p.w.now)
 	a.reply(b)
 }
 
@@ -206,7 +206,7 @@ func (p *process) arrive(from *process, epoch, lane uint64, r *request, until ti
 		return
 	}
 	a := &arrival{req: r, until: until, from: uint64(from.id), lane: lane, p: p, reply: reply}
-	if p.fences.Blocks(a.from, r.addr, lane) {
+	if p.fences.Blocks(a.from, r.addr, lane, p.w.now) {
 		reply(answerOldLane)
 		return
 	}

@@ -316,7 +316,7 @@ func (o *Owner) HandOver(m wire.HandOver) wire.Answer {
 	for _, g := range m.Guards {
 		if SlotOf(g.Addr, o.config.Slots) == m.Slot {
 			_, served := s.entries[g.Addr]
-			o.guards.put(incarnation{g.Addr, g.Epoch}, guard{reg: g.Reg, closed: g.Closed && !served, begun: now - g.Age, until: now + g.Left}, now)
+			o.guards.put(incarnation{g.Addr, g.Epoch}, guard{reg: g.Reg, closed: g.Closed && !served, begun: now - g.Age, until: now + min(g.Left, o.config.TombstoneFor)}, now)
 		}
 	}
 	for _, e := range m.Entries {
@@ -379,6 +379,13 @@ func (o *Owner) Detach(m wire.Detach) wire.Answer {
 	}
 	return a
 }
+
+// Sweep forgets the ends of registrations whose time is over: new ones push them out, but perhaps none come.
+// Nothing depends on when it is called.
+func (o *Owner) Sweep() { o.guards.expire(o.clock.Now()) }
+
+// Remembered is the number of registrations of the owned slots whose end is remembered.
+func (o *Owner) Remembered() int { return len(o.guards.at) }
 
 // query asks the members that have not told yet what they serve in unsettled slots, again and again
 // until every slot is settled.
