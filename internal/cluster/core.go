@@ -163,7 +163,9 @@ func (k *Core) apply(v *membership.View) {
 	k.host.Applied(v)
 }
 
-// evict ends this incarnation: its epoch first, then whatever it served and owned.
+// evict ends this incarnation: its epoch first, so that nothing is answered in its name, then its node hubs, its
+// slots and its grants. Process hubs stay registered, the remembered answers about others stay good. Whoever
+// feeds the core joins anew, and [Core.Joined] brings the next epoch.
 func (k *Core) evict() {
 	k.self = 0
 	k.host.Evicted()
