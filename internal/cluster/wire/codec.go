@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
@@ -150,7 +149,7 @@ func list[T any](r *reader, size int, read func(*reader) T) []T {
 			return nil
 		}
 		if len(items) == cap(items) { // the first ones were honest
-			items = slices.Grow(items, n-len(items))
+			items = append(make([]T, 0, n), items...)
 		}
 		items = append(items, it)
 	}
