@@ -69,7 +69,7 @@ func (c *Cluster) create(t testing.TB, paths ...string) {
 	}
 }
 
-// C1 C2 C5
+// C1
 // invariant 61
 func TestAProcessHubIsReachedFromEverySilo(t *testing.T) {
 	mesh(t, Options{}, func(t *testing.T, c *Cluster) {

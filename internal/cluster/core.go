@@ -79,8 +79,15 @@ type Core struct {
 	shed    shedding
 	cache   map[string]wire.Entry
 	getting bool // a view is being fetched from a peer
+	pushing map[membership.Epoch]*push
 	counts  Counts
 	explain func(addr string) wire.Answer
+}
+
+// push is a view on its way to one peer. There is one at a time for each.
+type push struct {
+	key  membership.Key // of the view that was sent
+	more bool           // the peer was seen behind a view that is newer still
 }
 
 // Counts are sums since the start.
@@ -97,7 +104,7 @@ type Counts struct {
 
 // New returns a core that is in no view.
 func New(c turn.Clock, caller Caller, host Host, watch claim.Observer, cfg Config) *Core {
-	k := &Core{clock: c, caller: caller, host: host, config: cfg, judge: stranger{}, cache: map[string]wire.Entry{}}
+	k := &Core{clock: c, caller: caller, host: host, config: cfg, judge: stranger{}, cache: map[string]wire.Entry{}, pushing: map[membership.Epoch]*push{}}
 	k.Locator = directory.NewLocator(c, k, cfg.Directory)
 	k.Owner = directory.NewOwner(c, k, k.Locator, cfg.Directory)
 	k.Claims = claim.New(c, k, host, watch, cfg.Claims)
@@ -156,7 +163,9 @@ func (k *Core) apply(v *membership.View) {
 	k.host.Applied(v)
 }
 
-// evict ends this incarnation: its epoch first, then whatever it served and owned.
+// evict ends this incarnation: its epoch first, so that nothing is answered in its name, then its node hubs, its
+// slots and its grants. Process hubs stay registered, the remembered answers about others stay good. Whoever
+// feeds the core joins anew, and [Core.Joined] brings the next epoch.
 func (k *Core) evict() {
 	k.self = 0
 	k.host.Evicted()
@@ -182,7 +191,9 @@ func (k *Core) Ask(to membership.Member, m wire.Request, within time.Duration, d
 	k.caller.Call(to, m, within, done)
 }
 
-// Saw implements [directory.Peers]: the side whose view is older gets the newer one from the other.
+// Saw implements [directory.Peers]: the side whose view is older gets the newer one from the other. Every
+// answer of a peer that is behind calls it, so one view is fetched at a time, and one is pushed at a time to
+// each peer.
 func (k *Core) Saw(from membership.Member, theirs membership.Key) {
 	mine := k.view.Key()
 	switch {
@@ -200,9 +211,26 @@ func (k *Core) Saw(from membership.Member, theirs membership.Key) {
 			}
 		})
 	case theirs.Before(mine):
-		k.counts.ViewsPushed++
-		k.caller.Call(from, wire.ViewPush{View: k.view}, k.config.ViewBound, func(wire.Answer, error) {})
+		if p := k.pushing[from.Epoch]; p != nil {
+			p.more = p.more || p.key.Before(mine)
+			return
+		}
+		k.push(from)
 	}
+}
+
+// push gives a peer the view, and then the newest one if the peer was seen behind that meanwhile. A push that
+// was not answered is not repeated: the next sighting makes another.
+func (k *Core) push(to membership.Member) {
+	p := &push{key: k.view.Key()}
+	k.pushing[to.Epoch] = p
+	k.counts.ViewsPushed++
+	k.caller.Call(to, wire.ViewPush{View: k.view}, k.config.ViewBound, func(_ wire.Answer, err error) {
+		delete(k.pushing, to.Epoch)
+		if p.more && err == nil {
+			k.push(to)
+		}
+	})
 }
 
 // Handle answers a request of a peer, other than a ping. answer is called once, on the turn.

@@ -45,6 +45,60 @@ func TestWhoeverSeesANewerKeyFetchesTheViewOnceAtATime(t *testing.T) {
 }
 
 // protocol §2
+func TestAPeerThatIsSeenBehindManyTimesGetsOnePushAtATimeAndThenTheNewestView(t *testing.T) {
+	f := joined(t)
+	behind := membership.Key{Timeline: 1, Number: 1}
+	pushed := func(to string, number uint64) *clustertest.Ask {
+		t.Helper()
+		a, m := clustertest.TakeFrom[wire.ViewPush](f.peers, to)
+		if m.View.Key().Number != number {
+			t.Fatalf("%s gets view %s, want %d", to, m.View.Key(), number)
+		}
+		f.peers.Silent()
+		return a
+	}
+	for range 1024 {
+		f.core.Saw(b, behind)
+	}
+	first := pushed("b", 5)
+	f.core.Saw(c, behind) // another peer waits for nobody
+	pushed("c", 5).Answer(wire.OK{})
+	f.peers.Script = func(a *clustertest.Ask) { // what the newer views bring beside
+		if _, is := a.Message.(wire.ViewPush); !is {
+			a.Answer(wire.OK{})
+		}
+	}
+	for n := uint64(6); n < 9; n++ {
+		f.core.Apply(clustertest.View(n, me, b, c))
+		f.core.Saw(b, behind)
+	}
+	f.clock.Flush()
+	if n := clustertest.Count[wire.ViewPush](f.peers); n != 2 {
+		t.Fatalf("%d pushes while the first is under way", n)
+	}
+	f.peers.Script = nil
+	first.Answer(wire.OK{})
+	a, m := clustertest.TakeFrom[wire.ViewPush](f.peers, "b")
+	if m.View.Key().Number != 8 {
+		t.Fatalf("the second push has view %s", m.View.Key())
+	}
+	f.core.Saw(b, behind) // of before the view that is under way arrived
+	a.Answer(wire.OK{})
+	f.core.Saw(b, behind) // it still is behind
+	a, _ = clustertest.TakeFrom[wire.ViewPush](f.peers, "b")
+	f.core.Apply(clustertest.View(9, me, b, c))
+	f.core.Saw(b, behind)
+	a.Fail(clustertest.ErrLost) // whoever does not answer is asked nothing more
+	if n := clustertest.Count[wire.ViewPush](f.peers); n != 4 {
+		t.Fatalf("%d pushes", n)
+	}
+	f.core.Saw(b, behind) // the way is free again
+	if _, m = clustertest.TakeFrom[wire.ViewPush](f.peers, "b"); m.View.Key().Number != 9 {
+		t.Fatalf("the last push has view %s", m.View.Key())
+	}
+}
+
+// protocol §2
 func TestTheSameKeyAndTheOwnKeyExchangeNothing(t *testing.T) {
 	f := joined(t)
 	f.core.Saw(b, f.core.View().Key())

@@ -18,20 +18,30 @@
 //	│   └── exchange views, 100 ms·2ⁿ ≤ 2 s ─┐       │     unsettled: every member that has not told
 //	│                                        │       │      what it serves is asked first
 //	│   Held ── owner asks the incumbent ────┤       │        │           │            │
-//	│                                        │       │      Landed       Held      Unsettled
-//	└────────────────────────────────────────┘       │        │           │            │
-//	    Landed ── ends nothing: the next view ───────┘        ▼           ▼      again, ≤ 0.5 s
-//	       │                                               granted     go there  apart; now and
-//	       │ disposed: no attach after it (ledger)            │                  then ask everybody
-//	       ▼                                      ┌───────────┴───────────────┐
-//	    Detach (addr, epoch, registration)        │ stops when idle           │ a held claim that is
-//	    again until heard; leaves a tombstone     ▼                           ▼ told Held: step aside
-//	                                           Detach, leaves a guard      stop, callers try again
+//	│                                        │       │      Landed       Held      Unsettled, NotOwner,
+//	└────────────────────────────────────────┘       │        │           │        no answer, an older view
+//	    Landed ── ends nothing: the next view ───────┘        ▼           ▼            │
+//	       │                                               granted     go there   again, ≤ 0.5 s apart,
+//	       │ disposed: no attach after it (ledger)            │                   now and then asking
+//	       ▼                                      ┌───────────┴──────────┐        everybody; after ten
+//	    Detach (addr, epoch, registration)        │ stops when idle      │        times given up: Detach,
+//	    again until heard; leaves a tombstone     ▼                      ▼        callers are told "unknown"
+//	                                           Detach,       a held claim that is told
+//	                                        leaves a guard   Held: stop, callers try again
+//
+// A slot whose owner is new to it is unsettled. It settles when every member has told all that it serves there, or
+// at once when the former owner hands over what it had settled; after 2 s with a member missing it grants all the
+// same, and marks the grant unsure ([directory.Owner]). A grant counts only where the owner's view is as new as the
+// claimant's ([claim.Claimant]).
 //
 // A lookup that misses is answered only after every member has been asked (Locate); a member that could
-// not be asked makes the answer "unknown", never "not here". Whoever is told "not here" by the very
-// registration that it was sent to reports it as stale. Between views and connections that differ, the
+// not be asked makes the answer "unknown", never "not here". What a Locate finds is in the directory again, and its
+// holder is told (Restored), which warns where its claim had landed and was lost. Whoever is told "not here" by the
+// very registration that it was sent to reports it as stale. Between views and connections that differ, the
 // triple (address, epoch, registration) orders attach and detach; no order of messages is assumed.
+//
+// A silo that finds itself in no view is evicted: it has no epoch from then on, kills its node hubs, forgets its
+// slots and grants, and joins anew with another epoch, under which its process hubs are claimed again.
 //
 // Where nobody serves a node and this silo is not the one to serve it (it leaves, does not handle the type, is
 // much more loaded), another one is asked to claim it for a caller of its own (place). That is a hint: the slot

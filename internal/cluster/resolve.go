@@ -3,6 +3,7 @@ package cluster
 import (
 	"time"
 
+	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/cluster/claim"
 	"github.com/hubmesh/hubmesh/internal/cluster/directory"
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
@@ -148,9 +149,24 @@ func (k *Core) step(r *resolving) {
 	k.lookup(r)
 }
 
-// activate asks for the grant of a node hub, or joins who asks for it.
+// activate asks for the grant of a node hub, or joins who asks for it. Its caller is answered within its own
+// bound; the grant goes on, and whoever asks next finds it (decision 5).
 func (k *Core) activate(r *resolving) {
+	left := r.Until - k.clock.Now()
+	if left <= 0 {
+		r.refuse(Unknown, k.name(), "too little time is left to ask for its grant")
+		return
+	}
+	over, margin := false, min(left/5, budget.Margin(left)) // so that the answer comes before its caller's lapse
+	stop := k.clock.After(left-margin, func() {
+		over = true
+		r.refuse(Unknown, k.name(), "its grant is still under way")
+	})
 	k.Claims.Activate(r.Addr, k.elsewhere, func(o claim.Outcome) {
+		if over {
+			return
+		}
+		stop()
 		switch {
 		case o.Granted:
 			k.local(r, o.Reg)

@@ -55,9 +55,11 @@ func TestAnOwnerThatDoesNotKnowYetIsAskedAgainAfter2MillisecondsDoublingInsideTh
 			pause := 2 * ms
 			for try := range 5 {
 				f.lookup(no)
-				if p, m := clustertest.Take[wire.ViewPush](f.peers); p.To.Epoch != b.Epoch || m.View.Key() != f.core.View().Key() {
+				p, m := clustertest.Take[wire.ViewPush](f.peers)
+				if p.To.Epoch != b.Epoch || m.View.Key() != f.core.View().Key() {
 					t.Fatal("the one that is behind is not given the view")
 				}
+				p.Answer(wire.OK{})
 				f.clock.Run(pause - 1)
 				if n := clustertest.Count[wire.Lookup](f.peers); n != try+1 {
 					t.Fatalf("%d lookups before %v", n, pause)
@@ -311,5 +313,46 @@ func TestAGrantThatIsNotHadIsUnknown(t *testing.T) {
 	}
 	if r := refused(t, got, cluster.Unknown); r.Detail != "its grant was not had: unsettled" {
 		t.Fatalf("%+v", r)
+	}
+}
+
+// decision 5: the wait is bounded, never the work.
+func TestWhoeverAsksForAGrantIsAnsweredWithinItsOwnBoundAndTheGrantGoesOn(t *testing.T) {
+	f := joined(t)
+	node := f.of(b, "acme")
+	ask := func(budget time.Duration) *[]cluster.Resolution {
+		return f.resolve(cluster.Question{Addr: node, Node: true, Until: f.clock.Now() + budget})
+	}
+	patient, hasty := ask(time.Minute), ask(100*ms)
+	f.clock.Run(80*ms - 1)
+	if len(*hasty) > 0 {
+		t.Fatal("it is answered with time left")
+	}
+	f.clock.Run(1) // what is left is for the answer's way back
+	if r := refused(t, hasty, cluster.Unknown); r.Detail != "its grant is still under way" {
+		t.Fatalf("%+v", r)
+	}
+	joiner := ask(0 - ms) // nobody waits for it any more
+	refused(t, joiner, cluster.Unknown)
+	if tiny := ask(5 * ms); len(*tiny) > 0 { // a small budget is not eaten up by the margin
+		t.Fatal("it is refused at once")
+	}
+	a, m := clustertest.Take[wire.Claim](f.peers)
+	a.Answer(wire.Claimed{Key: m.Key, Results: make([]wire.ClaimResult, 1)})
+	if r := resolved(t, patient); !r.Local {
+		t.Fatalf("%+v", r)
+	}
+	f.clock.Run(time.Hour)
+	resolved(t, hasty)
+	resolved(t, patient)
+	// The silo that was chosen for a node says in time that it has not got it: another can be asked.
+	var placed []wire.Answer
+	f.core.Handle(wire.Place{Head: f.head(c), Addr: clustertest.Owned(f.core.Table(), b, "acme", 1)}, func(a wire.Answer) { placed = append(placed, a) })
+	f.clock.Run(cluster.Defaults().Placement.Bound - 1)
+	if len(placed) != 1 {
+		t.Fatalf("%d answers to who placed it", len(placed))
+	}
+	if is, ok := placed[0].(wire.Unknown); !ok || is.Why != "its grant is still under way" {
+		t.Fatalf("%+v", placed[0])
 	}
 }

@@ -90,9 +90,12 @@ func (s *Silo) Start() {
 	s.balance()
 }
 
-// balance compares this silo with the others now and then, and hands node hubs over where it has much more.
+// balance compares this silo with the others now and then, and hands node hubs over where it has much more. It
+// also forgets what has been remembered for long enough of registrations that have ended.
 func (s *Silo) balance() {
 	s.stopBalance = s.clock.After(s.config.Placement.Look, func() {
+		s.Owner.Sweep()
+		s.Claims.Sweep()
 		if n := s.Surplus(); n > 0 {
 			s.host.HandOver(n, s.HandedOver)
 		}

@@ -421,3 +421,22 @@ func TestASiloThatStaysMuchMoreLoadedThanAPongSaysHandsOver(t *testing.T) {
 		t.Errorf("after its end it was told %q", w.host.events)
 	}
 }
+
+// protocol §7
+func TestASiloForgetsEndedRegistrationsWithoutAnyNewOnes(t *testing.T) {
+	w := started(t)
+	w.up(t)
+	addr := clustertest.Owned(w.silo.Table(), membership.Member{Name: "me", Epoch: w.silo.Self()}, "portal", 0)
+	h := w.silo.Claims.Handle(w.clock, addr)
+	h.Attach()
+	h.Dispose()
+	w.clock.Run(time.Minute)
+	if w.silo.Owner.Remembered() != 1 || w.silo.Claims.Released() != 1 {
+		t.Fatalf("%d ends and %d released addresses are remembered", w.silo.Owner.Remembered(), w.silo.Claims.Released())
+	}
+	w.clock.Run(10 * time.Minute)
+	if w.silo.Owner.Remembered() != 0 || w.silo.Claims.Released() != 0 {
+		t.Fatalf("%d ends and %d released addresses are remembered after 10 min", w.silo.Owner.Remembered(), w.silo.Claims.Released())
+	}
+	w.silo.Stop()
+}

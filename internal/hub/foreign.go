@@ -166,14 +166,23 @@ func (m *Mesh) ownLapse(d *Delivery, started bool) error {
 // was queued, and the delivery waits for another verdict. A quick handler of an idle hub runs at once, on
 // the caller's goroutine.
 func (m *Mesh) Offer(h *Hub, d *Delivery) bool {
-	flags := h.flags.Load()
-	if flags&flagGone != 0 || lifecycle.Level(flags&levelMask) >= lifecycle.DisposeHostedHubs {
+	if !h.takes() {
 		return false
 	}
 	if d.slot != nil && h.kind.quickFor(d.info) && h.quickVisit(d) {
 		return true
 	}
 	return h.accept(d)
+}
+
+// Queue is Offer for who holds a lock that others wait for: it only queues, so that no handler runs on the
+// caller's goroutine.
+func (m *Mesh) Queue(h *Hub, d *Delivery) bool { return h.takes() && h.accept(d) }
+
+// takes tells whether a hub is neither on its way down nor gone.
+func (h *Hub) takes() bool {
+	flags := h.flags.Load()
+	return flags&flagGone == 0 && lifecycle.Level(flags&levelMask) < lifecycle.DisposeHostedHubs
 }
 
 // quickVisit handles a request in a quick turn and answers it, if the hub is idle and open. Its caller

@@ -47,7 +47,7 @@ func (c *Cluster) Deliver(_ transport.Peer, body []byte, reply func([]byte)) {
 	}
 	if c.fenced.Load() {
 		c.mu.Lock()
-		blocked := c.fences.Blocks(a.sender, a.key, a.lane)
+		blocked := c.fences.Blocks(a.sender, a.key, a.lane, c.turn.Now())
 		c.fenced.Store(c.fences.Any())
 		c.mu.Unlock()
 		if blocked {
@@ -160,7 +160,7 @@ func (a *arrival) turnedAway(err error) bool {
 
 func (a *arrival) fence() {
 	a.c.mu.Lock()
-	a.c.fences.Raise(a.sender, a.key, a.lane)
+	a.c.fences.Raise(a.sender, a.key, a.lane, a.c.turn.Now())
 	a.c.fenced.Store(true)
 	a.c.mu.Unlock()
 }
@@ -233,8 +233,13 @@ const maxParked = 512
 // admit decides about an arrival for a node that has no hub here yet. It runs on the turn.
 func (c *Cluster) admit(a *arrival) {
 	if _, granted := c.silo.Claims.Serves(a.key); granted {
-		switch c.nodes.take(a.key, a.d) {
-		case Answered:
+		switch x, f := c.nodes.take(a.key, a.d); {
+		case f != nil:
+			c.turn.Later(func() { // its sender may be told on a lane, which may ask the turn
+				c.mesh.Refuse(a.d, f)
+				a.posted()
+			})
+		case x == Answered:
 			a.posted()
 		default:
 			a.refuse(refusedGoing)
@@ -252,7 +257,7 @@ func (c *Cluster) admit(a *arrival) {
 	first := len(c.parked[a.key]) == 0
 	c.parked[a.key] = append(c.parked[a.key], a)
 	if first {
-		c.silo.Resolve(cluster.Question{Addr: a.key, Node: true, Until: c.turn.Now()}, func(cluster.Resolution) {
+		c.silo.Claims.Await(a.key, func() {
 			waiting := c.parked[a.key] // with the grant its hub has taken them
 			delete(c.parked, a.key)
 			for _, a := range waiting {

@@ -1,8 +1,12 @@
 package route
 
 import (
+	"context"
 	"log/slog"
 	"testing"
+	"time"
+
+	"github.com/hubmesh/hubmesh/internal/address"
 
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
 	"github.com/hubmesh/hubmesh/internal/cluster/transport"
@@ -67,5 +71,67 @@ func TestARequestThatMetAProcessOnItsWayDownLooksAgainUnlessItHadBegun(t *testin
 				t.Errorf("it said %v", said)
 			}
 		})
+	}
+}
+
+// answered is told the outcome of a request.
+type answered chan error
+
+func (a answered) Answer(_ any, err error, _ bool) { a <- err }
+
+// decision 4; invariant 33: independent destinations
+// What a lane of this silo hands to a hub of its own runs on the hub's turn: a quick handler that took its time would
+// hold the lane, and with it the turn of the cluster and the connection that brings the next answer on that lane.
+func TestAQuickHandlerHoldsNoLaneAndNotTheTurn(t *testing.T) {
+	m, err := hub.New(hub.Options{ID: "1", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, leave := make(chan struct{}), make(chan struct{})
+	k := hub.NewKind("quick", hub.Limits{})
+	hub.HandleQuick(k, travels, func(context.Context, *hub.Hub, *travelRequest) (*travelRequest, error) {
+		began <- struct{}{}
+		<-leave
+		return &travelRequest{}, nil
+	})
+	paths := []string{"portal/x", "acme/n"}
+	for _, p := range paths {
+		if _, err := m.Start(address.Of(p), k, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := NewCluster(ClusterOptions{Mesh: m, Nodes: New(m, nil, nil), Codec: codec(t), Me: membership.Member{Name: "a"}})
+	ends := make(answered, len(paths))
+	for _, p := range paths {
+		ch := c.lanes.get(c, p, !IsProcessAddress(at(p).Type()))
+		d := m.Receive(&hub.Visitor{}, hub.Foreign{Type: travels.Wire(), Message: &travelRequest{}, To: at(p), Answer: ends})
+		free := make(chan struct{})
+		go func() { // as when a resolution ends
+			c.turn.Do(func() {
+				ch.onTurn(func() {
+					if x := c.deliverHere(ch, d); x != Answered {
+						t.Errorf("%s: %d", p, x)
+					}
+				})
+			})
+			close(free)
+		}()
+		select {
+		case <-began:
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%s: the handler does not run", p)
+		}
+		select {
+		case <-free:
+		case <-time.After(5 * time.Second):
+			t.Errorf("%s: the turn and the lane wait for the handler", p)
+		}
+		leave <- struct{}{}
+		if err := <-ends; err != nil {
+			t.Errorf("%s: %v", p, err)
+		}
+	}
+	if err := m.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -290,10 +290,15 @@ func (c *Cluster) Route(d *hub.Delivery) {
 	}
 }
 
-// deliverHere posts a delivery that this silo is said to serve to its hub.
+// deliverHere posts a delivery that this silo is said to serve to its hub. The channel is locked, and its
+// caller may be on the turn: no handler runs, and nobody is told anything, before both are free.
 func (c *Cluster) deliverHere(ch *channel, d *hub.Delivery) Disposition {
 	if ch.node {
-		return c.nodes.take(ch.key, d)
+		x, f := c.nodes.take(ch.key, d)
+		if f != nil {
+			ch.later(func() { c.mesh.Refuse(d, f) })
+		}
+		return x
 	}
 	host := c.mesh.Find(ch.key)
 	if host == nil {
@@ -301,10 +306,10 @@ func (c *Cluster) deliverHere(ch *channel, d *hub.Delivery) Disposition {
 	}
 	h := c.mesh.Local(d.Target())
 	if h == nil {
-		c.mesh.Refuse(d, unhosted(host, d))
+		ch.later(func() { c.mesh.Refuse(d, unhosted(host, d)) })
 		return Answered
 	}
-	if !c.mesh.Offer(h, d) {
+	if !c.mesh.Queue(h, d) {
 		return Unsent
 	}
 	return Answered

@@ -219,15 +219,32 @@ func (c *cursor) half() uint64 {
 	return 0
 }
 
-func (c *cursor) texts() []string {
+const (
+	// maxTexts bounds the lists of an envelope: its properties, the hubs that it has visited, the roles of
+	// its sender. A text takes more room in memory than on the wire, an empty one 16 times as much.
+	maxTexts = 65_536
+	// fewTexts is how many texts room is made for before they have been read.
+	fewTexts = 64
+)
+
+// count reads how many items follow, each of at least size bytes.
+func (c *cursor) count(size int) int {
 	n := c.uint()
-	if n > uint64(len(c.b)) {
+	if n > maxTexts || n > uint64(len(c.b)/size) {
 		c.fail()
-		return nil
+		return 0
 	}
-	list := make([]string, n)
-	for i := range list {
-		list[i] = c.text()
+	return int(n)
+}
+
+func (c *cursor) texts() []string {
+	n := c.count(1)
+	list := make([]string, 0, min(n, fewTexts))
+	for range n {
+		if c.bad {
+			return nil
+		}
+		list = append(list, c.text())
 	}
 	return list
 }
@@ -264,19 +281,23 @@ func (r *reader) read(b []byte, e *envelope) error {
 		e.Identity = r.identity(&c)
 	}
 	if flags&hasProperties != 0 {
-		n := c.uint()
-		if n > uint64(len(c.b)) {
-			c.fail()
-			n = 0
+		n := c.count(2)
+		if n == 0 {
+			c.fail() // what is empty is not said to be there
 		}
-		e.Properties = make(map[string]string, n)
+		e.Properties = make(map[string]string, min(n, fewTexts))
 		for range n {
+			if c.bad {
+				break
+			}
 			k := c.text()
 			e.Properties[k] = c.text()
 		}
 	}
 	if flags&hasVisited != 0 {
-		e.Visited = c.texts()
+		if e.Visited = c.texts(); len(e.Visited) == 0 {
+			c.fail()
+		}
 	}
 	if c.bad || e.Left < 0 || flags >= isRequest<<1 {
 		return errEnvelope

@@ -3,11 +3,13 @@ package route
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -82,9 +84,44 @@ func TestAnEnvelopeThatIsCutShortIsRefused(t *testing.T) {
 	}
 }
 
+// emptyTexts are envelopes that end in a list of n empty texts.
+func emptyTexts(n int) map[string][]byte {
+	nothing := make([]byte, 2*n)
+	listed := func(flags byte, before ...byte) []byte {
+		b := (&envelope{To: at("portal/x"), Type: "t"}).append(nil)
+		b[0] |= flags
+		return append(binary.AppendUvarint(append(b, before...), uint64(n)), nothing...)
+	}
+	roles := binary.BigEndian.AppendUint32(nil, uint32(7+len(binary.AppendUvarint(nil, uint64(n)))+n))
+	return map[string][]byte{"visited": listed(hasVisited), "properties": listed(hasProperties), "roles": listed(hasIdentity, append(roles, 0, 0, 0, 0, 0, 0, 0)...)}
+}
+
+// bad input: a frame of nothing but empty texts; decision 4: maximum message 4 MiB
+func TestAnEnvelopeOfManyEmptyTextsIsRefusedBeforeThereIsRoomForThem(t *testing.T) {
+	for name, b := range emptyTexts(maxTexts) {
+		if _, err := decodeEnvelope(b); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, n := range []int{maxTexts + 1, 2<<20 - 100} {
+		for name, b := range emptyTexts(n) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := decodeEnvelope(b)
+			runtime.ReadMemStats(&after)
+			if got := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, errEnvelope) || got > 1<<20 { // the process around the test allocates too
+				t.Errorf("%s with %d texts: %v, %d bytes allocated", name, n, err, got)
+			}
+		}
+	}
+}
+
 func FuzzEnvelope(f *testing.F) {
 	for _, e := range sampleEnvelopes() {
 		f.Add(e.append(nil))
+	}
+	for _, b := range emptyTexts(100) {
+		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, err := decodeEnvelope(b)

@@ -152,30 +152,27 @@ func (r *Router) gone(h *hub.Hub) uint64 {
 }
 
 // take posts a delivery to a node hub that runs or starts here. Unsent says that it does neither, or is
-// on its way down.
-func (r *Router) take(addr string, d *hub.Delivery) Disposition {
+// on its way down. A delivery that is answered with a failure is to be refused by the caller once it holds no
+// lock and is not on the turn: to tell its sender may take both.
+func (r *Router) take(addr string, d *hub.Delivery) (Disposition, *message.Failure) {
 	r.mu.Lock()
 	if h := r.mesh.Find(addr); h != nil {
 		r.mu.Unlock()
-		if r.mesh.Offer(h, d) {
-			return Answered
+		if r.mesh.Queue(h, d) {
+			return Answered, nil
 		}
-		return Unsent
+		return Unsent, nil
 	}
+	defer r.mu.Unlock()
 	a := r.inflight[addr]
-	if a == nil {
-		r.mu.Unlock()
-		return Unsent
+	switch {
+	case a == nil:
+		return Unsent, nil
+	case len(a.waiting) >= maxWaiting:
+		return Answered, r.overloaded(addr)
 	}
-	full := len(a.waiting) >= maxWaiting
-	if !full {
-		a.waiting = append(a.waiting, d)
-	}
-	r.mu.Unlock()
-	if full {
-		r.mesh.Refuse(d, r.overloaded(addr))
-	}
-	return Answered
+	a.waiting = append(a.waiting, d)
+	return Answered, nil
 }
 
 func (r *Router) overloaded(path string) *message.Failure {

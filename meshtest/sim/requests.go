@@ -187,7 +187,7 @@ func (a *arrival) refuse() {
 }
 
 func (a *arrival) refuseWith(b byte) {
-	a.p.fences.Raise(a.from, a.req.addr, a.lane)
+	a.p.fences.Raise(a.from, a.req.addr, a.lane, a.p.w.now)
 	a.reply(b)
 }
 
@@ -206,7 +206,7 @@ func (p *process) arrive(from *process, epoch, lane uint64, r *request, until ti
 		return
 	}
 	a := &arrival{req: r, until: until, from: uint64(from.id), lane: lane, p: p, reply: reply}
-	if p.fences.Blocks(a.from, r.addr, lane) {
+	if p.fences.Blocks(a.from, r.addr, lane, p.w.now) {
 		reply(answerOldLane)
 		return
 	}
@@ -243,7 +243,7 @@ func (p *process) park(a *arrival) {
 	if !first {
 		return
 	}
-	p.silo.Resolve(cluster.Question{Addr: addr, Node: true, Until: p.w.now}, func(cluster.Resolution) {
+	p.silo.Claims.Await(addr, func() {
 		// With the grant the hub has taken them; without it they are refused.
 		waiting := p.parked[addr]
 		delete(p.parked, addr)

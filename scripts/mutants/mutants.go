@@ -15,6 +15,7 @@ const (
 	grantFile   = "internal/cluster/claim/grant.go"
 	handleFile  = "internal/cluster/claim/handle.go"
 	ownerFile   = "internal/cluster/directory/owner.go"
+	peersFile   = "internal/cluster/directory/peers.go"
 	claimsFile  = "internal/cluster/directory/claims.go"
 	guardsFile  = "internal/cluster/directory/guards.go"
 	locateFile  = "internal/cluster/directory/locate.go"
@@ -61,11 +62,18 @@ var mutants = []mutant{
 		{viewFile, "return cmp.Or(cmp.Compare(k.Timeline, o.Timeline), cmp.Compare(k.Number, o.Number))", "return cmp.Compare(k.Number, o.Number)"},
 	}},
 	{"no-lanes", "no lanes", []edit{
-		{fenceFile, "	if lane <= n {", "	if lane <= n && lane == 0 {"},
+		{fenceFile, "lane <= x.lane {", "lane <= x.lane && lane == 0 {"},
 		{laneFile, "	if l.state == draining && l.out == 0 {", "	if l.state == draining {"},
 	}},
 	{"no-fence", "no lanes, at the receiver only", []edit{
-		{fenceFile, "	if lane <= n {", "	if lane <= n && lane == 0 {"},
+		{fenceFile, "lane <= x.lane {", "lane <= x.lane && lane == 0 {"},
+	}},
+	{"fences-go-early", "a fence stands as long as what it is for may be under way", []edit{
+		{fenceFile, "fenceFor = 10 * time.Minute", "fenceFor = 10 * time.Millisecond"},
+	}},
+	{"guards-go-early", "the end of a registration is remembered for its time", []edit{
+		{peersFile, "TombstoneFor: 10 * time.Minute, GuardFor: 30 * time.Second", "TombstoneFor: time.Millisecond, GuardFor: time.Millisecond"},
+		{claimFile, "ClosedFor: 10 * time.Minute", "ClosedFor: time.Millisecond"},
 	}},
 	{"repeat-after-loss", "repeat after a lost connection", []edit{
 		{laneFile, "	case Lost:\n		l.drain()\n		l.done = max(l.done, e.seq)\n		if !l.carrier.Over(e.m) {\n			l.carrier.Lose(e.m)\n		}\n	case Denied, Deferred, Unsent, Missing:", "	case Lost, Denied, Deferred, Unsent, Missing:"},

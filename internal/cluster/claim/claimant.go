@@ -55,7 +55,7 @@ type Config struct {
 	Closed        int           // how many are
 	GrantFirst    time.Duration // before the first repetition of a node hub's first claim
 	GrantCap      time.Duration
-	GrantTries    int
+	GrantTries    int // repetitions after which a node hub's first claim is given up
 }
 
 // Defaults returns the sizes of protocol.md §7.
@@ -69,6 +69,19 @@ func Defaults() Config {
 }
 
 // Claimant is the registrations of one silo. Every method runs on the turn unless it says otherwise.
+//
+// A process hub is claimed until its handle is disposed of, however often that fails. A node hub is claimed
+// first for its grant ([Claimant.Activate]), then like a process hub until it has ended, or another incarnation
+// holds it.
+//
+// A grant counts only from the present owner of the slot, with a view as new as this silo's: an owner that is a
+// view behind may still lose the slot and regain it without the entry. It is asked for again while the owner
+// can not say, every third time with a question to everybody besides, which ends it where somebody serves the
+// node. After [Config.GrantTries] repetitions the claim is given up: its end is told to the owner, which may
+// have granted it, and who waits is told why.
+//
+// With an eviction the silo has no epoch and nothing is claimed: grants and node hubs are forgotten, process hubs
+// stay registered and are claimed with the next view.
 type Claimant struct {
 	clock  turn.Clock
 	peers  directory.Peers

@@ -37,6 +37,13 @@ func (l *closedList) expire(now time.Duration) {
 	}
 }
 
+// Sweep forgets the addresses that were released long enough ago: new ones push them out, but perhaps none
+// come. Nothing depends on when it is called.
+func (c *Claimant) Sweep() { c.closed.expire(c.clock.Now()) }
+
+// Released is the number of process addresses that this silo remembers as released.
+func (c *Claimant) Released() int { return len(c.closed.at) }
+
 func (l *closedList) age(addr string, now time.Duration) (time.Duration, bool) {
 	c, ok := l.at[addr]
 	if !ok || c.until <= now {

@@ -74,6 +74,16 @@ func (c *Claimant) Claims(addr string) bool {
 	return r != nil && r.state == claiming
 }
 
+// Await calls done when the grant of a node hub that is under way has ended, had or not: at once where none is.
+// With the grant, [Host.Granted] comes first. It is for what parks, which waits as long as the claim does.
+func (c *Claimant) Await(addr string, done func()) {
+	if r := c.regs[addr]; r != nil && r.state == claiming {
+		r.grant.waiting = append(r.grant.waiting, func(Outcome) { done() })
+		return
+	}
+	done()
+}
+
 // Ended says that a node hub of this silo has stopped, or will not start: it serves the address no more.
 func (c *Claimant) Ended(addr string, reg uint64) {
 	r := c.regs[addr]

@@ -41,6 +41,34 @@ func (f *fixture) granted() {
 	f.told()
 }
 
+// protocol §5: claiming parks
+func TestWhatParksIsToldTheEndOfTheGrantWhicheverItIs(t *testing.T) {
+	f := up(t)
+	ends := 0
+	await := func() { f.claim.Await(f.node, func() { ends++ }) }
+	if await(); ends != 1 {
+		t.Fatal("it waits for a grant that nobody has asked for")
+	}
+	f.activate()
+	await()
+	await()
+	a, m, _ := f.take(f.node)
+	if ends != 1 {
+		t.Fatal("it is told before the grant has ended")
+	}
+	a.Answer(f.landed(m))
+	if ends != 3 {
+		t.Fatalf("%d of 2 are told of the grant", ends-1)
+	}
+	f.claim.Ended(f.node, m.Items[0].Reg)
+	f.activate()
+	await()
+	f.claim.Evict()
+	if ends != 4 {
+		t.Fatal("it is not told of an eviction")
+	}
+}
+
 // protocol §5
 func TestWhileAGrantIsUnderWayTheSiloIsClaimingAndDoesNotSayNotHere(t *testing.T) {
 	f := up(t)

@@ -256,6 +256,9 @@ func TestAReleasedAddressIsRememberedHereForTenMinutes(t *testing.T) {
 	if it := f.claim.Locate(b.Epoch, wire.LocateItem{Addr: f.addr}); it.Status != wire.None {
 		t.Fatalf("%+v", it)
 	}
+	if f.claim.Sweep(); f.claim.Released() != 0 {
+		t.Fatal("it is still remembered")
+	}
 	again := f.register(f.addr)
 	if it := f.claim.Locate(b.Epoch, wire.LocateItem{Addr: f.addr}); it.Status != wire.Serving || it.Reg != again.Reg() {
 		t.Fatalf("%+v", it)

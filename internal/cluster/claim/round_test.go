@@ -6,6 +6,8 @@ import (
 
 	"github.com/hubmesh/hubmesh/internal/cluster/claim"
 	"github.com/hubmesh/hubmesh/internal/cluster/clustertest"
+	"github.com/hubmesh/hubmesh/internal/cluster/directory"
+	"github.com/hubmesh/hubmesh/internal/cluster/membership"
 	"github.com/hubmesh/hubmesh/internal/cluster/wire"
 )
 
@@ -62,7 +64,7 @@ func TestAClaimIsToldWhenItLeavesAndAgainWhenItsRoundIsOver(t *testing.T) {
 	}
 }
 
-// C12; C13; C22
+// C13; C22
 func TestAStaticClusterIsNeverClaimedAgain(t *testing.T) {
 	f := up(t)
 	f.register(f.addr)
@@ -73,6 +75,37 @@ func TestAStaticClusterIsNeverClaimedAgain(t *testing.T) {
 	f.clock.Run(24 * time.Hour)
 	if len(f.peers.Asks) != before || f.clock.Timers() != 0 {
 		t.Fatalf("%d messages and %d timers in a cluster that does not change", len(f.peers.Asks)-before, f.clock.Timers())
+	}
+}
+
+// C12: whoever is alone is the owner of every slot, has one view and asserts in it once.
+func TestAProcessAloneAssertsExactlyOnce(t *testing.T) {
+	f := idle(t)
+	f.register(f.addr)
+	f.register("portal/before") // before the view
+	f.view = membership.Alone(me)
+	f.table = directory.NewTable(f.view, slots)
+	f.claim.Apply(f.view, f.table, me.Epoch)
+	f.register("portal/after")
+	a, m := clustertest.Take[wire.Claim](f.peers)
+	every := wire.NewSlots(slots)
+	for s := range slots {
+		every.Add(s)
+	}
+	if a.To.Epoch != me.Epoch || len(m.Items) != 2 || !m.CompleteFor.Covers(every) {
+		t.Fatalf("to %s: %+v", a.To, m)
+	}
+	a.Answer(f.landed(m))
+	f.clock.Run(ms)
+	f.accept()
+	f.clock.Run(24 * time.Hour)
+	for _, addr := range []string{f.addr, "portal/before", "portal/after"} {
+		if s, _ := f.claim.State(addr); f.claims(addr) != 1 || s.Landed != me.Epoch || s.Round != 1 {
+			t.Errorf("%s: %d claims, %+v", addr, f.claims(addr), s)
+		}
+	}
+	if n := len(f.peers.Asks); n != 2 || f.clock.Timers() != 0 {
+		t.Errorf("%d messages and %d timers", n, f.clock.Timers())
 	}
 }
 

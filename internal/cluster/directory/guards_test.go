@@ -166,6 +166,33 @@ func TestATombstoneIsKeptTenMinutesAndANodesGuardThirtySeconds(t *testing.T) {
 }
 
 // protocol §7
+func TestWhatIsRememberedOfEndedRegistrationsIsForgottenWhenItsTimeIsOver(t *testing.T) {
+	f := newFixture(t)
+	remembers := func(want int, when string) {
+		t.Helper()
+		f.owner.Sweep()
+		if n := f.owner.Remembered(); n != want {
+			t.Fatalf("%d ends are remembered %s, want %d", n, when, want)
+		}
+	}
+	for i := range 100 {
+		f.detach(b, wire.DetachItem{Addr: clustertest.InSlot(f.slot, slots, "portal", i), Reg: 1})
+		f.detach(b, wire.DetachItem{Addr: clustertest.InSlot(f.slot, slots, "acme", i), Reg: 1, Node: true})
+	}
+	// A former owner cannot have it remembered for longer.
+	f.owner.HandOver(wire.HandOver{Head: f.head(c), Slot: f.slot, Guards: []wire.Guard{
+		{Addr: clustertest.InSlot(f.slot, slots, "portal", 100), Epoch: c.Epoch, Reg: 1, Closed: true, Left: 1000 * time.Hour},
+	}})
+	remembers(201, "at once")
+	f.clock.Run(30 * time.Second)
+	remembers(101, "after 30 s")
+	f.clock.Run(10*time.Minute - 31*time.Second)
+	remembers(101, "before 10 min")
+	f.clock.Run(time.Second)
+	remembers(0, "after 10 min")
+}
+
+// protocol §7
 func TestGuardsAreBoundedAndTheOldestGoProcessAndNodeApart(t *testing.T) {
 	f := newFixture(t, func(cfg *directory.Config) { cfg.Guards = 3 })
 	addr := func(i int) string { return clustertest.InSlot(f.slot, slots, "portal", i) }

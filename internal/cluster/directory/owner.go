@@ -11,6 +11,24 @@ import (
 )
 
 // Owner is the slots that this silo owns, and their entries. Every method runs on the turn.
+//
+// A slot that a view gives to this silo is unsettled: its former owner may have granted what this one does not
+// know. Every member is waited for, this silo included, and so it is again where the timeline of the views has
+// changed. It settles when nobody is waited for any more. A member is not
+//   - once it has claimed all that it serves there and said so ([wire.Claim.CompleteFor]), under a view no older
+//     than the one that gave the slot; what else is held of it there is removed;
+//   - once it has answered a slot query, which goes out 30 ms after the gain and every 300 ms to whoever is missing;
+//   - once it is in no view.
+//
+// It settles at once by the [wire.HandOver] of a former owner that was settled; one of an unsettled owner is only
+// merged. Entries and guards are handed over when a view takes the slot, and then forgotten.
+//
+// An unsettled slot answers lookups as a settled one does, and takes what silos say they hold. A new grant waits for
+// a locate to those that are waited for: where one is missing nothing is granted, until the slot has been
+// unsettled for [Config.UnsureAfter], 2 s. Then it is, marked [wire.Entry.Unsure]: a partial cut must not stop
+// a node for longer, and a second activation is fenced by the version of its row.
+//
+// Evict drops all of it: a silo in no view owns nothing.
 type Owner struct {
 	clock   turn.Clock
 	peers   Peers
@@ -31,8 +49,8 @@ type Owner struct {
 type slot struct {
 	owned    bool
 	settled  bool
-	acquired membership.Key
-	since    time.Duration
+	acquired membership.Key            // of the view that gave it, or that made it unsettled again
+	since    time.Duration             // when that view was applied here
 	waiting  map[membership.Epoch]bool // members that have not told what they serve
 	entries  map[string]wire.Entry
 }
@@ -316,7 +334,7 @@ func (o *Owner) HandOver(m wire.HandOver) wire.Answer {
 	for _, g := range m.Guards {
 		if SlotOf(g.Addr, o.config.Slots) == m.Slot {
 			_, served := s.entries[g.Addr]
-			o.guards.put(incarnation{g.Addr, g.Epoch}, guard{reg: g.Reg, closed: g.Closed && !served, begun: now - g.Age, until: now + g.Left}, now)
+			o.guards.put(incarnation{g.Addr, g.Epoch}, guard{reg: g.Reg, closed: g.Closed && !served, begun: now - g.Age, until: now + min(g.Left, o.config.TombstoneFor)}, now)
 		}
 	}
 	for _, e := range m.Entries {
@@ -379,6 +397,13 @@ func (o *Owner) Detach(m wire.Detach) wire.Answer {
 	}
 	return a
 }
+
+// Sweep forgets the ends of registrations whose time is over: new ones push them out, but perhaps none come.
+// Nothing depends on when it is called.
+func (o *Owner) Sweep() { o.guards.expire(o.clock.Now()) }
+
+// Remembered is the number of registrations of the owned slots whose end is remembered.
+func (o *Owner) Remembered() int { return len(o.guards.at) }
 
 // query asks the members that have not told yet what they serve in unsettled slots, again and again
 // until every slot is settled.

@@ -34,7 +34,7 @@ func TestTheTableOfOneProcessKeepsTheRulesOfATable(t *testing.T) {
 	tabletest.Run(t, func(*testing.T) tabletest.World { return world{memtable.New(), map[membership.Epoch]bool{}} })
 }
 
-// C2
+// protocol §2
 func TestEverySiloIsToldOfAChangeAndNoneThatHasClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := memtable.New()

@@ -121,21 +121,9 @@ func (r *reader) answer() Answer {
 	case codeNotOwner:
 		return NotOwner{Key: r.key()}
 	case codeClaimed:
-		a := Claimed{Key: r.key(), Results: make([]ClaimResult, r.count(1))}
-		for i := range a.Results {
-			a.Results[i].Verdict = r.verdict()
-			if a.Results[i].Verdict == Held {
-				a.Results[i].Holder = r.entry()
-			}
-		}
-		a.Complete = r.slots()
-		return a
+		return Claimed{Key: r.key(), Results: list(r, 1, (*reader).result), Complete: r.slots()}
 	case codeDetached:
-		a := Detached{Key: r.key(), Verdicts: make([]Verdict, r.count(1))}
-		for i := range a.Verdicts {
-			a.Verdicts[i] = r.verdict()
-		}
-		return a
+		return Detached{Key: r.key(), Verdicts: list(r, 1, (*reader).verdict)}
 	case codeHit:
 		return Hit{Entry: r.entry()}
 	case codeNotHere:
@@ -143,23 +131,15 @@ func (r *reader) answer() Answer {
 	case codeClosed:
 		return Closed{Asked: r.small(), Age: r.duration()}
 	case codeUnknown:
-		a := Unknown{Why: r.string(), Missing: make([]string, r.count(1))}
-		for i := range a.Missing {
-			a.Missing[i] = r.string()
-		}
-		return a
+		return Unknown{Why: r.string(), Missing: list(r, 1, (*reader).string)}
 	case codeLocated:
-		a := Located{Key: r.key(), Items: make([]LocatedItem, r.count(1))}
-		for i := range a.Items {
-			a.Items[i] = r.located()
-		}
-		return a
+		return Located{Key: r.key(), Items: list(r, 1, (*reader).located)}
 	case codePong:
 		return Pong{Load: r.load(), Key: r.key(), Hears: r.bool(), Heard: r.duration()}
 	case codeExplained:
 		return Explained{Observation: r.string()}
 	case codeSlotIs:
-		return SlotIs{Key: r.key(), Slots: r.slots(), Items: r.items()}
+		return SlotIs{Key: r.key(), Slots: r.slots(), Items: list(r, itemSize, (*reader).item)}
 	}
 	r.fail("unknown answer")
 	return nil
@@ -171,6 +151,14 @@ func (r *reader) verdict() Verdict {
 		r.fail("unknown verdict")
 	}
 	return v
+}
+
+func (r *reader) result() ClaimResult {
+	c := ClaimResult{Verdict: r.verdict()}
+	if c.Verdict == Held {
+		c.Holder = r.entry()
+	}
+	return c
 }
 
 func (r *reader) located() LocatedItem {

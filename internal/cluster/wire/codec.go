@@ -87,9 +87,17 @@ func appendView(b []byte, v *membership.View) []byte {
 
 // reader takes a message apart. The first fault stays and everything after it reads as zero.
 type reader struct {
-	b   []byte
-	err error
+	b     []byte
+	err   error
+	items int // of all lists so far
 }
+
+// maxItems bounds the items of all lists of a message, because an item takes more room in memory than on the
+// wire. The largest frame, of 4 MiB, holds as many of 16 bytes, which is a claim of an address of ten letters.
+const maxItems = 4 << 20 / 16
+
+// atOnce is how many items of a list room is made for before they have been read.
+const atOnce = 4096
 
 func (r *reader) fail(what string) {
 	if r.err == nil {
@@ -116,23 +124,55 @@ func (r *reader) uint() uint64 {
 	return n
 }
 
-// count reads how many items follow, each of at least size bytes: more than the bytes can hold is a fault.
+// count reads how many items follow, each of at least size bytes: more than the bytes can hold, or than any
+// message has, is a fault.
 func (r *reader) count(size int) int {
 	n := r.uint()
 	if n > uint64(len(r.b)/size) {
 		r.fail("more items than bytes")
 		return 0
 	}
+	if r.items += int(n); r.items > maxItems {
+		r.fail(fmt.Sprintf("more than %d items", maxItems))
+		return 0
+	}
 	return int(n)
 }
 
+// list reads a list of items, each of at least size bytes. It ends with the first that is none.
+func list[T any](r *reader, size int, read func(*reader) T) []T {
+	n := r.count(size)
+	items := make([]T, 0, min(n, atOnce))
+	for range n {
+		it := read(r)
+		if r.err != nil {
+			return nil
+		}
+		if len(items) == cap(items) { // the first ones were honest
+			items = append(make([]T, 0, n), items...)
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
 func (r *reader) string() string {
-	n := r.count(1)
-	if r.err != nil {
+	n := r.uint()
+	if n > uint64(len(r.b)) {
+		r.fail("a text longer than the bytes")
 		return ""
 	}
 	s := string(r.b[:n])
 	r.b = r.b[n:]
+	return s
+}
+
+// addr reads the address of something. None is empty.
+func (r *reader) addr() string {
+	s := r.string()
+	if s == "" {
+		r.fail("an empty address")
+	}
 	return s
 }
 
@@ -224,23 +264,9 @@ func (r *reader) view() *membership.View {
 	if !r.bool() {
 		return nil
 	}
-	key := r.key()
-	members := make([]membership.Member, 0, r.count(13))
-	for range cap(members) {
-		m := membership.Member{Name: r.string(), Epoch: r.epoch(), Addr: r.string(), Leaving: r.bool()}
-		listed, n := r.bool(), r.count(1)
-		if listed {
-			m.Types = make([]string, 0, n)
-		} else if n > 0 {
-			r.fail("types without a list")
-		}
-		for range n {
-			m.Types = append(m.Types, r.string())
-		}
-		if r.err != nil {
-			return nil
-		}
-		members = append(members, m)
+	key, members := r.key(), list(r, memberSize, (*reader).member)
+	if r.err != nil {
+		return nil
 	}
 	v, err := membership.NewView(key, members)
 	if err != nil {
@@ -248,4 +274,17 @@ func (r *reader) view() *membership.View {
 		return nil
 	}
 	return v
+}
+
+const memberSize = 14 // the least bytes of a member, which has a name
+
+func (r *reader) member() membership.Member {
+	m := membership.Member{Name: r.string(), Epoch: r.epoch(), Addr: r.string(), Leaving: r.bool()}
+	listed := r.bool()
+	if types := list(r, 1, (*reader).string); listed {
+		m.Types = types
+	} else if len(types) > 0 {
+		r.fail("types without a list")
+	}
+	return m
 }

@@ -37,21 +37,43 @@ func appendItem(b []byte, it ClaimItem) []byte {
 }
 
 func (r *reader) item() ClaimItem {
-	it := ClaimItem{Addr: r.string(), Reg: r.uint(), Node: r.bool(), Phase: Phase(r.byte())}
+	it := ClaimItem{Addr: r.addr(), Reg: r.uint(), Node: r.bool(), Phase: Phase(r.byte())}
 	if it.Phase > Pending {
 		r.fail("unknown phase")
 	}
 	return it
 }
 
-const itemSize = 4 // the least bytes of a claim item
+// The least bytes of the items of lists. An address has at least two: its length and a letter.
+const (
+	itemSize   = 5
+	detachSize = 4
+	locateSize = 3
+	gainedSize = 3
+	entrySize  = 13
+	guardSize  = 14
+)
 
-func (r *reader) items() []ClaimItem {
-	items := make([]ClaimItem, r.count(itemSize))
-	for i := range items {
-		items[i] = r.item()
+func (r *reader) detachItem() DetachItem {
+	return DetachItem{Addr: r.addr(), Reg: r.uint(), Node: r.bool()}
+}
+
+func (r *reader) locateItem() LocateItem {
+	it := LocateItem{Addr: r.addr(), Exclusive: r.bool()}
+	if it.Exclusive {
+		it.Slot, it.Acquired = r.small(), r.key()
 	}
-	return items
+	return it
+}
+
+func (r *reader) gained() Gained { return Gained{Slot: r.small(), Acquired: r.key()} }
+
+func (r *reader) addressedEntry() AddressedEntry {
+	return AddressedEntry{Addr: r.addr(), Entry: r.entry()}
+}
+
+func (r *reader) guard() Guard {
+	return Guard{Addr: r.addr(), Epoch: r.epoch(), Reg: r.uint(), Closed: r.bool(), Left: r.duration(), Age: r.duration()}
 }
 
 func (m Detach) append(b []byte) []byte {
@@ -135,58 +157,30 @@ func (r *reader) request(k Kind) Request {
 	case KindViewPush:
 		return ViewPush{View: r.view()}
 	case KindClaim:
-		return Claim{Head: r.head(), Items: r.items(), CompleteFor: r.slots()}
+		return Claim{Head: r.head(), Items: list(r, itemSize, (*reader).item), CompleteFor: r.slots()}
 	case KindDetach:
-		m := Detach{Head: r.head(), Items: make([]DetachItem, r.count(3))}
-		for i := range m.Items {
-			m.Items[i] = DetachItem{Addr: r.string(), Reg: r.uint(), Node: r.bool()}
-		}
-		return m
+		return Detach{Head: r.head(), Items: list(r, detachSize, (*reader).detachItem)}
 	case KindLookup:
-		m := Lookup{Head: r.head(), Addr: r.string()}
+		m := Lookup{Head: r.head(), Addr: r.addr()}
 		if r.bool() {
 			e := r.entry()
 			m.Stale = &e
 		}
 		return m
 	case KindLocate:
-		m := Locate{Head: r.head(), Items: make([]LocateItem, r.count(2))}
-		for i := range m.Items {
-			it := LocateItem{Addr: r.string(), Exclusive: r.bool()}
-			if it.Exclusive {
-				it.Slot, it.Acquired = r.small(), r.key()
-			}
-			m.Items[i] = it
-		}
-		return m
+		return Locate{Head: r.head(), Items: list(r, locateSize, (*reader).locateItem)}
 	case KindSlotQuery:
-		m := SlotQuery{Head: r.head(), Slots: make([]Gained, r.count(3))}
-		for i := range m.Slots {
-			m.Slots[i] = Gained{Slot: r.small(), Acquired: r.key()}
-		}
-		return m
+		return SlotQuery{Head: r.head(), Slots: list(r, gainedSize, (*reader).gained)}
 	case KindHandOver:
-		return r.handOver()
+		return HandOver{Head: r.head(), Slot: r.small(), Settled: r.bool(),
+			Entries: list(r, entrySize, (*reader).addressedEntry), Guards: list(r, guardSize, (*reader).guard)}
 	case KindPlace:
-		return Place{Head: r.head(), Addr: r.string()}
+		return Place{Head: r.head(), Addr: r.addr()}
 	case KindExplain:
 		return Explain{Addr: r.string()}
 	case KindRestored:
-		return Restored{Head: r.head(), Addr: r.string(), Reg: r.uint()}
+		return Restored{Head: r.head(), Addr: r.addr(), Reg: r.uint()}
 	}
 	r.fail("unknown kind")
 	return nil
-}
-
-func (r *reader) handOver() HandOver {
-	m := HandOver{Head: r.head(), Slot: r.small(), Settled: r.bool()}
-	m.Entries = make([]AddressedEntry, r.count(12))
-	for i := range m.Entries {
-		m.Entries[i] = AddressedEntry{Addr: r.string(), Entry: r.entry()}
-	}
-	m.Guards = make([]Guard, r.count(13))
-	for i := range m.Guards {
-		m.Guards[i] = Guard{Addr: r.string(), Epoch: r.epoch(), Reg: r.uint(), Closed: r.bool(), Left: r.duration(), Age: r.duration()}
-	}
-	return m
 }

@@ -201,6 +201,11 @@ func FuzzRequest(f *testing.F) {
 			f.Add(s.bytes())
 		}
 	}
+	for _, s := range lists("", 100) { // addresses that are none
+		if s.request != nil {
+			f.Add(s.bytes())
+		}
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) == 0 {
 			return
@@ -233,6 +238,7 @@ func FuzzAnswer(f *testing.F) {
 			f.Add(s.bytes())
 		}
 	}
+	f.Add(lists("", 100)["slot-is"].bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, err := DecodeAnswer(b)
 		if err != nil {
