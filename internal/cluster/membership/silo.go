@@ -218,6 +218,9 @@ func (s *Silo) enter(m Member, stale []Epoch) {
 	}
 	s.trial = 0
 	s.table.Join(m, stale, func(v *View, err error) {
+		if s.phase == Left { // meanwhile; the row may be there
+			s.table.Gone(m.Epoch, func(error) {})
+		}
 		if s.phase != Joining {
 			return
 		}
@@ -343,15 +346,20 @@ func (s *Silo) Vote(target Member) {
 }
 
 // Leave marks this silo as leaving and then calls done with the view that says so, or with nil where
-// the table cannot be asked: the mesh is then to be told directly.
+// the table cannot be asked, the mesh is then to be told directly, or where this silo is in no view: it has
+// left, and joins no more.
 func (s *Silo) Leave(done func(*View)) {
+	if s.phase == Joining {
+		s.phase = Left
+	}
 	if s.phase != Up {
 		done(nil)
 		return
 	}
 	self := s.me.Epoch
 	s.table.Leave(self, func(v *View, err error) {
-		if s.me.Epoch != self {
+		if s.me.Epoch != self { // put out meanwhile
+			s.phase = Left
 			done(nil)
 			return
 		}
@@ -363,14 +371,19 @@ func (s *Silo) Leave(done func(*View)) {
 	})
 }
 
-// Gone removes this silo's row, after everything has been handed over and drained.
+// Gone removes this silo's row, after everything has been handed over and drained. One that has been put out
+// while it left has none.
 func (s *Silo) Gone(done func(error)) {
-	self := s.me.Epoch
-	if s.phase != Leaving || self == 0 {
+	switch s.phase {
+	case Left:
+		done(nil)
+		return
+	case Joining, Up:
 		done(errors.New("membership: not leaving"))
 		return
+	case Leaving:
 	}
-	s.table.Gone(self, func(err error) {
+	s.table.Gone(s.me.Epoch, func(err error) {
 		s.phase = Left
 		done(err)
 	})

@@ -19,6 +19,7 @@ type town struct {
 	rows    []membership.Row
 	key     membership.Key
 	away    bool                       // every call fails
+	slow    time.Duration              // from the writing to the answer
 	lost    bool                       // the answer to a join is lost after it was written
 	deaf    map[membership.Epoch]error // members that do not answer a handshake
 	reads   int
@@ -62,7 +63,7 @@ func (w *town) call(f func(), done func(error)) {
 			return
 		}
 		f()
-		done(nil)
+		w.clock.After(w.slow, func() { done(nil) })
 	})
 }
 
@@ -488,6 +489,37 @@ func TestASiloThatIsEvictedWhileItLeavesHasLeft(t *testing.T) {
 	if len(w.joins) != 1 {
 		t.Fatal("it came back")
 	}
+	gone := errors.New("not told")
+	w.silo.Gone(func(err error) { gone = err })
+	if gone != nil {
+		t.Errorf("its row is gone already, and it is told %v", gone)
+	}
+}
+
+// protocol §2
+func TestASiloThatIsToldToLeaveWhileItJoinsJoinsNoMoreAndLeavesNoRow(t *testing.T) {
+	for _, asked := range []bool{false, true} { // the table has been asked to take it in
+		w := newTown(t, row(peer, true))
+		w.deaf[peer.Epoch] = errors.New("no answer")
+		w.silo.Start()
+		w.clock.Run(time.Second)
+		if asked {
+			w.slow = 50 * time.Millisecond
+			delete(w.deaf, peer.Epoch)
+			for len(w.joins) == 0 && w.clock.Next(time.Minute) { // up to the moment at which the row is written
+
+			}
+		}
+		told := errors.New("not told")
+		w.silo.Leave(func(v *membership.View) {
+			w.silo.Gone(func(err error) { told = err })
+		})
+		w.clock.Run(5 * time.Second)
+		w.mustBe(t, membership.Left)
+		if told != nil || len(w.joined) > 0 || len(w.rows) != 1 {
+			t.Errorf("asked %v: told %v, joined %v, rows %v", asked, told, w.joined, w.rows)
+		}
+	}
 }
 
 // protocol §2
@@ -503,9 +535,10 @@ func TestAnEvictionThatOvertakesTheAnswerToALeaveAnswersItWithNoView(t *testing.
 		}
 	})
 	w.silo.Evicted()
-	w.clock.Flush()
-	if told != 1 {
-		t.Fatalf("told %d times", told)
+	w.clock.Run(5 * time.Second)
+	w.mustBe(t, membership.Left)
+	if told != 1 || len(w.joins) != 1 {
+		t.Fatalf("told %d times, joined %d times", told, len(w.joins))
 	}
 }
 
