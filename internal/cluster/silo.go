@@ -277,7 +277,7 @@ func (s *Silo) Handle(from transport.Peer, r transport.Request, reply func([]byt
 
 // pong answers a ping of a peer.
 func (s *Silo) pong(from membership.Epoch) wire.Pong {
-	heard, hears := s.Detector.Age(from)
+	heard, hears := s.Detector.Promise(from)
 	return wire.Pong{Load: s.Core.host.Load(), Key: s.view.Key(), Heard: heard, Hears: hears}
 }
 

@@ -72,6 +72,7 @@ type peer struct {
 	dialling  bool
 	suspect   bool
 	heard     time.Duration // when the last pong came
+	voted     time.Duration // when this silo has voted against it last; 0 is never
 	load      int           // what it told, and what was placed there since; -1 before the first
 }
 
@@ -125,6 +126,26 @@ func (d *Detector) Age(e Epoch) (time.Duration, bool) {
 	return d.clock.Now() - p.heard, true
 }
 
+// voteCounts is how long after a vote was sent it may count: it may have waited for the table.
+const voteCounts = VoteFor + 3*time.Second
+
+// cast votes against a peer.
+func (d *Detector) cast(p *peer) {
+	p.voted = d.clock.Now()
+	d.vote(p.m)
+}
+
+// Promise is what a pong tells a peer: the time since its own last pong, from which it can know when this silo
+// will vote against it; false where it must not count on that, because this silo has no connection to it, or has
+// voted already.
+func (d *Detector) Promise(e Epoch) (heard time.Duration, ok bool) {
+	p := d.peers[e]
+	if p == nil || !p.connected || p.voted > 0 && d.clock.Now()-p.voted < voteCounts {
+		return 0, false
+	}
+	return d.Age(e)
+}
+
 // Suspected tells whether a peer is suspect.
 func (d *Detector) Suspected(e Epoch) bool {
 	p := d.peers[e]
@@ -168,7 +189,7 @@ func (d *Detector) dial(p *peer, done func(error)) {
 // Failed notes that a dial has failed, whoever asked for it.
 func (d *Detector) Failed(to Member) {
 	if d.view.Has(to.Epoch) && to.Epoch != d.self {
-		d.vote(to)
+		d.cast(d.at(to))
 	}
 }
 
@@ -235,7 +256,7 @@ func (d *Detector) tick() {
 			p.dialling = true
 			d.dial(p, func(error) { p.dialling = false })
 		case p.connected && now-p.heard > d.pace.Vote && !paused:
-			d.vote(m)
+			d.cast(p)
 		}
 	}
 }

@@ -11,7 +11,7 @@ type Pong struct {
 	Load  int           // how many node hubs it serves
 	Key   Key           // of the view that it works with
 	Heard time.Duration // the age of the last pong that it has had from the asker
-	Hears bool          // it has a connection of its own to the asker; Heard means nothing without
+	Hears bool          // it promises by Heard: see [Detector.Promise]; Heard means nothing without
 }
 
 // Permit says until when this silo may answer from what it holds. Others put a silo out only when they

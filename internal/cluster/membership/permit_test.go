@@ -115,6 +115,32 @@ func TestAllTheOthersButOneHaveToPromise(t *testing.T) {
 	}
 }
 
+// decision 1: a vote counts for a while, whatever its caster hears since
+func TestWhoHasVotedPromisesNothingWhileTheVoteMayCount(t *testing.T) {
+	c, l, d := watching(t)
+	c.Run(600 * ms)
+	if age, ok := d.Promise(peer.Epoch); !ok || age != 0 {
+		t.Fatalf("heard %v before, promised: %v", age, ok)
+	}
+	l.mute = true
+	c.Run(1500 * ms)
+	if len(l.votes) != 1 {
+		t.Fatalf("the control: voted at %v", l.votes)
+	}
+	l.mute = false
+	c.Run(600 * ms)
+	if _, ok := d.Age(peer.Epoch); !ok {
+		t.Fatal("the control: not heard again")
+	}
+	if _, ok := d.Promise(peer.Epoch); ok {
+		t.Error("promised 0.6 s after the vote")
+	}
+	c.Run(membership.VoteFor + 3*time.Second)
+	if _, ok := d.Promise(peer.Epoch); !ok {
+		t.Error("not promised once the vote is forgotten")
+	}
+}
+
 // decision 1
 func TestASiloThatIsAloneInItsViewNeedsNoPermitAndOneThatIsPutOutHasNone(t *testing.T) {
 	c, l, d := permitted(t)
