@@ -23,6 +23,7 @@ const (
 	fenceFile   = "internal/route/fence.go"
 	viewFile    = "internal/cluster/membership/view.go"
 	siloFile    = "internal/cluster/membership/silo.go"
+	permitFile  = "internal/cluster/membership/permit.go"
 	resolveFile = "internal/cluster/resolve.go"
 	placeFile   = "internal/cluster/placement.go"
 )
@@ -106,5 +107,11 @@ var mutants = []mutant{
 	}},
 	{"second-claim-in-flight", "a second claim in flight", []edit{
 		{batchFile, "			if r.state != gone && r.round == rounds[i] {", "			if r.state != gone && rounds[i] > 0 {"},
+	}},
+	{"any-pong-permits", "a promise is no sign of life: it ends when its sender may vote", []edit{
+		{permitFile, "sent-pong.Heard+p.vote", "sent+2*p.vote"},
+	}},
+	{"confirmed-by-an-older-answer", "a confirmation is of a time after it was asked for", []edit{
+		{siloFile, "	if s.asking {\n		return\n	}\n	c := s.next", "	if s.asking {\n		s.next.settle(true)\n		s.next = nil\n		return\n	}\n	c := s.next"},
 	}},
 }
