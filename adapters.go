@@ -24,23 +24,39 @@ import (
 type nodesAPI struct{ m *Mesh }
 
 func (a nodesAPI) Get(ctx context.Context, path node.Path) (node.Node, error) {
-	return a.m.nodes.Get(ctx, path)
+	return ride(ctx, a.m.hubs.Bounds(), alsoLost, func() (node.Node, error) { return a.m.nodes.Get(ctx, path) })
 }
 
 func (a nodesAPI) Create(ctx context.Context, n node.Node) (node.Node, error) {
-	return a.m.nodes.Create(ctx, n)
+	return ride(ctx, a.m.hubs.Bounds(), onlyUnsent, func() (node.Node, error) { return a.m.nodes.Create(ctx, n) })
 }
 
-func (a nodesAPI) Put(ctx context.Context, n node.Node, cond httpapi.Condition) (node.Node, bool, error) {
-	return a.m.nodes.Put(ctx, n, nodehub.Condition(cond))
+func (a nodesAPI) Put(ctx context.Context, n node.Node, cond httpapi.Condition) (stored node.Node, created bool, err error) {
+	stored, err = ride(ctx, a.m.hubs.Bounds(), onlyUnsent, func() (node.Node, error) {
+		got, made, err := a.m.nodes.Put(ctx, n, nodehub.Condition(cond))
+		created = made
+		return got, err
+	})
+	return stored, created, err
 }
 
 func (a nodesAPI) Patch(ctx context.Context, path node.Path, patch []byte, cond httpapi.Condition) (node.Node, error) {
-	return a.m.nodes.Patch(ctx, path, patch, nodehub.Condition(cond))
+	return ride(ctx, a.m.hubs.Bounds(), onlyUnsent, func() (node.Node, error) {
+		return a.m.nodes.Patch(ctx, path, patch, nodehub.Condition(cond))
+	})
 }
 
 func (a nodesAPI) Delete(ctx context.Context, path node.Path, recursive bool, cond httpapi.Condition) (int, int64, error) {
-	r, err := a.m.nodes.Delete(ctx, path, recursive, nodehub.Condition(cond))
+	remove := func() (*nodehub.DeleteReply, error) {
+		return a.m.nodes.Delete(ctx, path, recursive, nodehub.Condition(cond))
+	}
+	var r *nodehub.DeleteReply
+	var err error
+	if recursive { // a part of it may be done, and would not be counted
+		r, err = remove()
+	} else {
+		r, err = ride(ctx, a.m.hubs.Bounds(), onlyUnsent, remove)
+	}
 	if err != nil {
 		return 0, 0, err
 	}
@@ -160,7 +176,7 @@ type body struct {
 }
 
 func (a contentAPI) Open(ctx context.Context, segments []string) (*httpapi.File, error) {
-	f, err := a.m.content.Read(ctx, segments)
+	f, err := ride(ctx, a.m.hubs.Bounds(), alsoLost, func() (*content.File, error) { return a.m.content.Read(ctx, segments) })
 	if err != nil {
 		return nil, err
 	}

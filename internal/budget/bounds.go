@@ -20,6 +20,7 @@ const (
 	Initialise
 	StoreRead
 	Confirm
+	Ride
 	Commit
 	Delete
 	Quiesce
@@ -61,6 +62,7 @@ var bounds = [count]row{
 	Initialise:    {name: "initialise", own: 120 * time.Second, work: true, doc: "all initialisers of one hub"},
 	StoreRead:     {name: "store-read", own: 5 * time.Second, work: true, doc: "one read of the store"},
 	Confirm:       {name: "confirm", own: time.Second, doc: "asking the membership whether this silo is still the one to answer"},
+	Ride:          {name: "ride", own: 3 * time.Second, doc: "asking again for a client while the silo of a node comes or goes"},
 	Commit:        {name: "commit", own: 20 * time.Second, work: true, doc: "one group commit, queue included"},
 	Delete:        {name: "delete", own: 30 * time.Second, doc: "deleting a subtree"},
 	Quiesce:       {name: "quiesce", own: 2 * time.Second, doc: "waiting for a disposed hub's own asks"},
@@ -83,7 +85,7 @@ var bounds = [count]row{
 
 // nested lists which bound must be smaller than which: the first lapses inside the second.
 var nested = [][2]Bound{
-	{Read, Request}, {Defer, Request}, {TokenCheck, Read}, {StoreRead, TokenCheck}, {Confirm, StoreRead}, {StoreRead, Read},
+	{Read, Request}, {Defer, Request}, {TokenCheck, Read}, {StoreRead, TokenCheck}, {Confirm, StoreRead}, {Confirm, Ride}, {Ride, Read}, {StoreRead, Read},
 	{StoreRead, Activate}, {StoreRead, Resolve}, {Activate, Initialise}, {Commit, Request}, {Commit, Delete}, {Delete, Request},
 	{Quiesce, HostedDispose}, {HostedDispose, Watchdog}, {Watchdog, Teardown}, {Handshake, Read}, {SiloDial, Handshake}, {SiloWrite, Read}, {HTTPShutdown, Teardown},
 	{HTTPHeader, HTTPBody}, {HTTPBody, Request}, {ContentIO, Request},

@@ -110,6 +110,9 @@ func TestASiloThatIsCutOffServesNothingOldAndItsNodesAnswerElsewhere(t *testing.
 			readsA, refusedA := atA()
 			readsB, refusedB := atB()
 			t.Logf("reads at a: %d answered, %d refused; at b: %d answered, %d refused", readsA, refusedA, readsB, refusedB)
+			if refusedB > 0 { // b asked again until the nodes were served elsewhere
+				t.Errorf("%d reads were refused at b", refusedB)
+			}
 			writing.end(t, a)
 		})
 	}
