@@ -238,7 +238,7 @@ func (s *silo) waits(why error) {
 func (s *silo) join(bounds *budget.Table) error {
 	bound, cancel := bounds.Context(context.Background(), budget.ClusterJoin, "join the cluster")
 	defer cancel()
-	s.started = true
+	s.started, s.said = true, time.Now()
 	s.log.Info("This silo joins the cluster", "silo", s.me.Name, "addr", s.me.Addr)
 	s.router.Start(s.net)
 	close(s.made)

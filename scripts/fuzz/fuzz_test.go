@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -21,5 +22,20 @@ func TestEveryFuzzTargetOfTheModuleIsFound(t *testing.T) {
 	want := []target{{"./internal/node", "FuzzPath"}, {"./internal/node", "FuzzPatch"}}
 	if diff := cmp.Diff(want, found, cmp.AllowUnexported(target{})); diff != "" {
 		t.Fatal(diff)
+	}
+}
+
+func TestANameWithoutATargetIsRefusedWithTheNamesThereAre(t *testing.T) {
+	all := []target{{"./internal/node", "FuzzPath"}, {"./internal/node", "FuzzPatch"}, {"./internal/query", "FuzzParse"}}
+	for _, names := range [][]string{{"./internal/query"}, {"internal/query/"}} {
+		if got, err := named(all, names); err != nil || len(got) != 1 || got[0].name != "FuzzParse" {
+			t.Errorf("%v: %v %v", names, got, err)
+		}
+	}
+	if got, err := named(all, nil); err != nil || len(got) != 3 {
+		t.Errorf("%v %v", got, err)
+	}
+	if _, err := named(all, []string{"./internal/query", "./nowhere"}); err == nil || !strings.Contains(err.Error(), "./nowhere has no fuzz target; these have: ./internal/node ./internal/query") {
+		t.Errorf("%v", err)
 	}
 }

@@ -50,6 +50,30 @@ func targets(root fs.FS) ([]target, error) {
 	return found, err
 }
 
+// named keeps the targets of the packages that were named; all of them where none was.
+func named(all []target, packages []string) ([]target, error) {
+	if len(packages) == 0 {
+		return all, nil
+	}
+	var kept []target
+	for _, p := range packages {
+		before := len(kept)
+		for _, t := range all {
+			if t.pkg == "./"+path.Clean(p) {
+				kept = append(kept, t)
+			}
+		}
+		if len(kept) == before {
+			var known []string
+			for _, t := range all {
+				known = append(known, t.pkg)
+			}
+			return nil, fmt.Errorf("%s has no fuzz target; these have: %s", p, strings.Join(slices.Compact(known), " "))
+		}
+	}
+	return kept, nil
+}
+
 func main() {
 	long := flag.Duration("time", 30*time.Second, "how long each target runs")
 	flag.Parse()
@@ -58,11 +82,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "fuzz:", err)
 		os.Exit(2)
 	}
+	if all, err = named(all, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "fuzz:", err)
+		os.Exit(2)
+	}
 	failed := 0
 	for _, t := range all {
-		if flag.NArg() > 0 && !slices.Contains(flag.Args(), t.pkg) {
-			continue
-		}
 		fmt.Printf("== %s %s, %v\n", t.pkg, t.name, *long)
 		cmd := exec.Command("go", "test", "-run=^$", "-fuzz=^"+t.name+"$", "-fuzztime="+long.String(), t.pkg)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
