@@ -34,6 +34,7 @@ export function SiloPanel({ status, report }: { status: ClusterStatus; report: S
           </dl>
           {told.process !== undefined && <ProcessFacts process={told.process} />}
           <div class="sums">
+            {told.placements !== undefined && <SumsList title="Placements elsewhere" sums={told.placements} />}
             <SumsList title="Refusals" sums={told.refusals} />
             <SumsList title="Repairs" sums={told.repairs} />
           </div>

@@ -66,7 +66,7 @@ function sinceText(ms: number): string {
 
 function noteOf(silo: DemoSilo, owner: boolean, path: string): string {
   if (silo.waiting.length > 0) return `waiting: ${silo.waiting.join(", ")}`;
-  if (silo.status?.isolated === true && silo.state === "up") return "isolated: it serves nothing";
+  if (silo.status?.isolated === true && silo.state === "up") return "isolated: it asks the membership before it answers";
   if (silo.why !== undefined && silo.why !== "") return silo.why;
   if (owner) return `serves ${path}`;
   return silo.state === "up" && !silo.ready ? "not ready" : "";
