@@ -1,6 +1,11 @@
 package access
 
-import "github.com/hubmesh/hubmesh/internal/node"
+import (
+	"maps"
+	"slices"
+
+	"github.com/hubmesh/hubmesh/internal/node"
+)
 
 // Admit checks a change before it is committed: *[LastAdminError] when it would leave the root scope
 // without an Admin although there is one now (edge.md §2.3). An admitted change counts as made until
@@ -17,7 +22,7 @@ func (x *Index) Admit(c Change) (release func(), err error) {
 	for r := range x.reserved {
 		pending = append(pending, *r)
 	}
-	if x.rootAdmins(pending) > 0 && x.rootAdmins(append(pending, c)) == 0 {
+	if len(x.rootAdmins(pending)) > 0 && len(x.rootAdmins(append(pending, c))) == 0 {
 		return nil, &LastAdminError{Path: c.Path}
 	}
 	x.reserved[&c] = struct{}{}
@@ -28,9 +33,9 @@ func (x *Index) Admit(c Change) (release func(), err error) {
 	}, nil
 }
 
-// rootAdmins counts the accounts that are Admin of the root scope once the pending changes are made.
+// rootAdmins lists the accounts that are Admin of the root scope once the pending changes are made.
 // Public and Anonymous are nobody's account and do not count.
-func (x *Index) rootAdmins(pending []Change) int {
+func (x *Index) rootAdmins(pending []Change) []Subject {
 	byPath := map[node.Path]*Assignment{}
 	for t, paths := range x.targets {
 		if t.scope != "" {
@@ -55,11 +60,26 @@ func (x *Index) rootAdmins(pending []Change) int {
 	for _, a := range byPath {
 		sums[a.Subject] = sums[a.Subject].add(*a)
 	}
-	count := 0
+	var list []Subject
 	for subject, sum := range sums {
 		if subject.Authenticated() && sum.holds()&admin != 0 {
-			count++
+			list = append(list, subject)
 		}
 	}
-	return count
+	slices.Sort(list)
+	return list
+}
+
+// RootAdmins lists the accounts that are Admin of the root scope by its own assignments, in order.
+func (x *Index) RootAdmins() []Subject {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.rootAdmins(nil)
+}
+
+// RootAssignments lists the nodes at the root scope that assign something to a subject, or deny it, in order.
+func (x *Index) RootAssignments(subject Subject) []node.Path {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Sorted(maps.Keys(x.targets[target{subject: subject}]))
 }
