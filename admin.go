@@ -10,10 +10,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/auth"
 	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/nodehub"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -154,6 +156,36 @@ func (m *Mesh) grantAdmin(ctx context.Context) error {
 		m.log.Warn("an assignment of the first Admin was removed", "path", string(path))
 	}
 	return m.nodes.Grant(ctx, "", adminSubject, "Admin")
+}
+
+// accounts tells the guard of the last Admin who can sign in.
+type accounts struct{ m *Mesh }
+
+// toldBound is how long a change by which somebody stops being Admin waits for what other processes have committed.
+const toldBound = 3 * time.Second
+
+var errTold = errors.New("what other processes have committed was not told in time")
+
+// Told implements access.Accounts.
+func (a accounts) Told(ctx context.Context) error {
+	bound, cancel := context.WithTimeoutCause(ctx, toldBound, errTold)
+	defer cancel()
+	if err := a.m.told(bound); err != nil {
+		return &message.Failure{Type: message.ShuttingDown, Reason: message.ReasonStarting, RetryAfter: time.Second,
+			Message: "this process has not been told yet who else is Admin; nothing was written, try again", Cause: err}
+	}
+	return nil
+}
+
+// CanSignIn implements access.Accounts. The first Admin always can: each start gives it a link.
+func (a accounts) CanSignIn(ctx context.Context, subjects []access.Subject) (can []access.Subject, err error) {
+	holders, err := a.m.auth.Holders(ctx)
+	for _, s := range subjects {
+		if s == adminSubject || holders[string(s)] {
+			can = append(can, s)
+		}
+	}
+	return can, err
 }
 
 // readAdminToken returns who the token in a file speaks as. It refuses a file without a good token, and says what to

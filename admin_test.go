@@ -203,6 +203,33 @@ func TestAMeshWithoutAnAdminIsGivenOneByAStartWithoutTheTokenFile(t *testing.T) 
 	}
 }
 
+// edge §2.3
+// The last Admin who can sign in can not hand the right to a name without a token, nor leave such a one alone.
+func TestTheRightOfTheLastAdminStaysWithSomebodyWhoCanSignIn(t *testing.T) {
+	l := begin(t, t.TempDir())
+	file := filepath.Join(t.TempDir(), "token")
+	if _, err := l.mesh.AdminToken(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	admin := tokenIn(t, file)
+	status, text := l.send(admin, "PATCH", "/api/nodes/_Access/admin_Access", `{"content":{"accessObject":"typo"}}`)
+	if status != http.StatusForbidden || !strings.Contains(text, "who can sign in") {
+		t.Errorf("handed to a typing error: %d %s", status, text)
+	}
+	l.must(admin, "PUT", "/api/nodes/_Access/typo_Access", assignment("typo", `[{"role":"Admin"}]`))
+	if status, text := l.send(admin, "DELETE", "/api/nodes/_Access/admin_Access", ""); status != http.StatusForbidden {
+		t.Errorf("left to a typing error: %d %s", status, text)
+	}
+	if _, is := l.isAdmin(admin); !is {
+		t.Error("the Admin is none any more")
+	}
+	carl, _ := l.newAdmin(admin, "carl") // the control
+	l.must(admin, "PATCH", "/api/nodes/_Access/admin_Access", `{"content":{"accessObject":"typo"}}`)
+	if _, is := l.isAdmin(carl); !is {
+		t.Error("nobody is Admin")
+	}
+}
+
 // edge §2.6
 // A token file that others on the machine may read is taken, and told of in the log.
 func TestATokenFileThatOthersMayReadIsToldOf(t *testing.T) {

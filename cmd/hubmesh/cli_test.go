@@ -343,6 +343,14 @@ func TestAStartPrintsNoSignInLinkForAWithdrawnAdmin(t *testing.T) {
 	if got := lines(); !strings.Contains(got, "/login?code=") { // the control
 		t.Error(got)
 	}
+	h, err := m.Handler("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	defer server.Close()
+	defer h.Close()
+	step{args: []string{"token", "create", "--as", "carl", "--server", server.URL, "--token-file", file}, out: []string{"hm_"}}.run(t)
 	system := hubmesh.AsSystem(t.Context())
 	if err := m.Grant(system, "", "carl", "Admin"); err != nil {
 		t.Fatal(err)

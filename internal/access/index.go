@@ -45,6 +45,8 @@ type Index struct {
 	nodes    map[node.Path]known
 	targets  map[target]map[node.Path]struct{} // the nodes that speak of a target
 	problems map[node.Path]Problem
+	accounts Accounts               // nil: every account can sign in
+	guard    chan struct{}          // of one place: for a change by which somebody stops being Admin of the root scope
 	reserved map[*Change]struct{}   // admitted changes of root assignments that are not applied yet
 	touched  map[node.Path]struct{} // paths that changed before the first load, or since the present one began; else nil
 
@@ -62,6 +64,7 @@ func NewIndex(report func(Problem)) *Index {
 		nodes:    map[node.Path]known{},
 		targets:  map[target]map[node.Path]struct{}{},
 		problems: map[node.Path]Problem{},
+		guard:    make(chan struct{}, 1),
 		reserved: map[*Change]struct{}{},
 		touched:  map[node.Path]struct{}{},
 	}
