@@ -3,6 +3,7 @@ package hubmesh_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -29,6 +30,65 @@ func TestAnImportCountsWhatItMakesAgainAsCreated(t *testing.T) {
 	}
 	if n, err := m.Get(ctx, "X/a"); err != nil || n.Version < 3 {
 		t.Errorf("it does not go on after its tombstone: %d %v", n.Version, err)
+	}
+}
+
+// edge §4
+// A node that came without its type, as nobody knew it, gets it by an import after the type was made, and is told of
+// until then. The space of the source is no exception.
+func TestANodeThatWasImportedUntypedGetsItsTypeOnceThatIsThere(t *testing.T) {
+	m, ctx := open(t, t.TempDir())
+	src := files("ti.json", `{"nodeType":"Kinds/Ghost","content":{}}`, "ti/x.json", `{"nodeType":"Kinds/Ghost","content":{}}`, "ti/y.json", `{"content":{}}`)
+	counts := func(name string, created, updated, unchanged, warnings int) {
+		t.Helper()
+		c := importFS(t, m, ctx, "", src, nil)
+		addsUp(t, c)
+		if n := c.Counts; n["created"] != created || n["updated"] != updated || n["unchanged"] != unchanged || n["warnings"] != warnings {
+			t.Errorf("%s: %v %+v", name, c.Counts, c.Messages)
+		}
+	}
+	counts("at first", 3, 0, 0, 2)
+	counts("again", 0, 0, 3, 2)
+	if _, err := m.Create(ctx, "Kinds", hubmesh.Space, map[string]any{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Create(ctx, "Kinds/Ghost", "NodeType", map[string]any{}); err != nil {
+		t.Fatal(err)
+	}
+	counts("with the type", 0, 2, 1, 0)
+	for _, path := range []string{"ti", "ti/x"} {
+		if n, err := m.Get(ctx, path); err != nil || n.NodeType != "Kinds/Ghost" {
+			t.Errorf("%s: %q %v", path, n.NodeType, err)
+		}
+	}
+	counts("the control", 0, 0, 3, 0)
+}
+
+// edge §4
+// An activity of an import names every space that it has written to, and none that it has not.
+func TestAnImportNamesEverySpaceThatItWroteTo(t *testing.T) {
+	m, ctx := open(t, t.TempDir())
+	src := files("ACME/a.json", `{"content":{}}`, "Brand.json", `{"nodeType":"Space"}`, "Northwind/x/y.json", `{"content":{}}`)
+	if got := importFS(t, m, ctx, "", src, nil).Affected; !slices.Equal(got, []string{"Brand", "ACME", "Northwind"}) {
+		t.Errorf("%v", got)
+	}
+	src["ACME/a.json"] = &fstest.MapFile{Data: []byte(`{"content":{"n":1}}`)}
+	if got := importFS(t, m, ctx, "", src, nil).Affected; !slices.Equal(got, []string{"ACME"}) {
+		t.Errorf("the control: %v", got)
+	}
+}
+
+// edge §4
+// An import of which every file is of no use lists each with its reason; one of nothing is refused.
+func TestAnImportOfNothingButBadFilesListsThem(t *testing.T) {
+	m, ctx := open(t, t.TempDir())
+	c := importFS(t, m, ctx, "", files("q/~t.md", "text", "q/a\\b.md", "text"), nil)
+	addsUp(t, c)
+	if c.Status != activity.Failed || c.Counts["failed"] != 2 || len(c.Messages) != 2 || c.Messages[0].About == "" {
+		t.Errorf("%s %v %+v", c.Status, c.Counts, c.Messages)
+	}
+	if _, err := m.ImportFS(ctx, "test", files("pic.png", "x"), "", nil); err == nil || !strings.Contains(err.Error(), "nothing to import") {
+		t.Errorf("the control: %v", err)
 	}
 }
 
