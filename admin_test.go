@@ -256,3 +256,49 @@ func TestATokenFileThatOthersMayReadIsToldOf(t *testing.T) {
 		}
 	}
 }
+
+// edge §2.2
+// What --public-read grants counts whatever is stored for visitors, but for a denial, which is told of.
+func TestPublicReadCountsBesideWhatIsStoredForVisitors(t *testing.T) {
+	for name, c := range map[string]struct {
+		roles string
+		reads bool
+	}{"nothing, the control": {"", true}, "no roles": {`[]`, true}, "a denial": {`[{"role":"Viewer","denied":true}]`, false}} {
+		t.Run(name, func(t *testing.T) {
+			var said strings.Builder
+			m, err := hubmesh.New(hubmesh.Options{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // a test of what comes before
+			system, visitor := hubmesh.AsSystem(t.Context()), hubmesh.As(t.Context(), "Anonymous")
+			if _, err := m.Create(system, "acme", hubmesh.Space, nil); err != nil {
+				t.Fatal(err)
+			}
+			const at = "_Access/Anonymous_Access"
+			if c.roles != "" {
+				if _, err := m.Create(system, at, "AccessAssignment", map[string]any{"accessObject": "Anonymous", "roles": json.RawMessage(c.roles)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := m.Get(visitor, "acme"); err == nil {
+				t.Error("a visitor reads before that was asked for")
+			}
+			m.PublicRead()
+			if _, err := m.Get(visitor, "acme"); c.reads != (err == nil) {
+				t.Errorf("a visitor: %v", err)
+			}
+			if told := strings.Contains(said.String(), "visitors can not read"); told == c.reads {
+				t.Errorf("told: %v", told)
+			}
+			if c.roles != "" {
+				if err := m.Delete(system, at, false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := m.Get(visitor, "acme"); err != nil {
+				t.Errorf("a visitor, after the assignment was deleted: %v", err)
+			}
+		})
+	}
+}

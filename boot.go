@@ -43,12 +43,19 @@ func (m *Mesh) insist(ctx context.Context, f func() error) error {
 	}
 }
 
+// publicPath is where the grant of [Mesh.PublicRead] counts: "~" is in no path of a node.
+const publicPath = node.Path("_Access/~public-read")
+
 // PublicRead lets visitors without credentials read everything but assignments, as long as this process
-// runs: the grant is not stored.
+// runs: the grant is not stored, and counts beside the assignments that are. One that denies visitors something stands,
+// and is told of in the log where that is everything.
 func (m *Mesh) PublicRead() {
-	path := node.Path("_Access/" + message.SubjectAnonymous + "_Access")
-	m.access.Apply(access.Change{Path: path, Version: 1, Node: node.Node{Path: path, NodeType: node.TypeAccessAssignment, State: node.StateActive,
-		Content: nodehub.AssignmentContent(message.SubjectAnonymous, "Viewer")}})
+	m.access.Hold(node.Node{Path: publicPath, NodeType: node.TypeAccessAssignment, State: node.StateActive, Version: 1,
+		Content: nodehub.AssignmentContent(message.SubjectAnonymous, "Viewer")})
+	if m.access.Evaluator().Check(access.Anonymous, "", access.Read) != access.Granted {
+		m.log.Warn("visitors can not read although public reading is asked for: an assignment at the root scope denies it to them; remove the denial",
+			"assignments", slices.DeleteFunc(m.access.RootAssignments(access.Anonymous), func(p node.Path) bool { return p == publicPath }))
+	}
 }
 
 // ImportFS imports a tree as an activity, for the identity in ctx, and returns the activity's path. The

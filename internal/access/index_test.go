@@ -185,6 +185,32 @@ func TestTheLastAdminOfTheRootScopeStays(t *testing.T) {
 	})
 }
 
+// An assignment that is held counts beside the stored ones, and after everything was loaded anew.
+func TestAHeldAssignmentOutlivesWhatIsLoaded(t *testing.T) {
+	for _, stored := range [][]node.Node{nil, {assignment("", "Anonymous_Access", `{"accessObject":"Anonymous","roles":[]}`)}} {
+		x := load(t, stored...)
+		n := grant("", "Anonymous", "Viewer")
+		n.Path = "_Access/~held"
+		x.Hold(n)
+		lost := load(t, stored...) // the control: as a change it is gone
+		lost.Apply(set(n, 1))
+		for name, c := range map[string]struct {
+			x    *access.Index
+			want access.Verdict
+		}{"held": {x, access.Granted}, "applied": {lost, access.Denied}} {
+			if err := c.x.Load(sequence(stored...)); err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range stored {
+				c.x.Apply(gone(n, 2))
+			}
+			if got := c.x.Evaluator().Check(access.Anonymous, "acme", access.Read); got != c.want {
+				t.Errorf("%s: %v", name, got)
+			}
+		}
+	}
+}
+
 // accounts are those who can sign in.
 type accounts struct {
 	can  []access.Subject
