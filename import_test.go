@@ -2,11 +2,17 @@ package hubmesh_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/hubmesh/hubmesh"
 	"github.com/hubmesh/hubmesh/internal/activity"
@@ -92,6 +98,75 @@ func TestAnImportOfNothingButBadFilesListsThem(t *testing.T) {
 	}
 }
 
+// AC-R1
+// An import over HTTP ends with the token that it was started with, and with no other one.
+func TestAnImportEndsWithTheTokenThatItWasStartedWith(t *testing.T) {
+	for _, whose := range []string{"eve", "bob"} { // the second one is the control
+		t.Run(whose, func(t *testing.T) {
+			// The import stands where it asks the hub of a node for its collection, until it is let go.
+			here, let := make(chan struct{}), make(chan struct{})
+			var asked atomic.Int32
+			e := serveMesh(t, hubmesh.Options{StartDelay: func(path string) time.Duration {
+				if path != "many/sub" {
+					return 0
+				}
+				if asked.Add(1) == 2 { // the first time tells whether there is a delay
+					close(here)
+					<-let
+				}
+				return 1
+			}})
+			e.known("eve")
+			e.known("bob")
+			e.grant("", "eve", "Admin")
+			source, content := t.TempDir(), t.TempDir()
+			if err := errors.Join(os.WriteFile(filepath.Join(source, "sub.json"), []byte(`{"content":{}}`), 0o600),
+				os.Mkdir(filepath.Join(content, "sub"), 0o700), os.WriteFile(filepath.Join(content, "sub", "f.txt"), []byte("x"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			var started struct{ Activity string }
+			a := e.send("eve", "POST", "/api/import", fmt.Sprintf(`{"source":%q,"content":%q,"into":"many"}`, source, content))
+			if err := json.Unmarshal([]byte(a.body), &started); err != nil || started.Activity == "" {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+			<-here
+			if a := e.send("admin", "DELETE", "/api/tokens/"+e.ids[whose], ""); a.status != http.StatusNoContent {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+			want := activity.Succeeded
+			if whose == "eve" {
+				want = activity.Cancelled
+				saying(t, e, started.Activity, "was revoked")
+			}
+			close(let)
+			if c := finished(t, e.mesh, e.admin, started.Activity); c.Status != want || (c.Counts["files"] == 1) != (want == activity.Succeeded) {
+				t.Errorf("%s %v %+v", c.Status, c.Counts, c.Messages)
+			}
+		})
+	}
+}
+
+// saying waits until the content of a node holds a text.
+func saying(t *testing.T, e *edge, path, text string) {
+	t.Helper()
+	w, err := e.mesh.Watch(e.admin, path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for {
+		if n, err := e.mesh.Get(e.admin, path); err != nil || strings.Contains(n.Content.Text(), text) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if _, err := w.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // addsUp tells whether the counts of an import add up to the files that it considered.
 func addsUp(t *testing.T, c activity.Content) {
 	t.Helper()
@@ -162,14 +237,14 @@ func TestAnImportWithMoreFailuresThanAreListedSaysSo(t *testing.T) {
 	if c.Dropped != 1000 || len(c.Messages) != 1001 || last.Level != "error" || last.Text != "1000 more messages are not listed, 800 of them errors" {
 		t.Errorf("%d dropped, %d listed, the last %+v", c.Dropped, len(c.Messages), last)
 	}
-	errors := 0
+	count := 0
 	for _, l := range c.Messages {
 		if l.Level == "error" {
-			errors++
+			count++
 		}
 	}
-	if errors != 501 { // warnings, which come first, leave room for them
-		t.Errorf("%d errors are listed", errors)
+	if count != 501 { // warnings, which come first, leave room for them
+		t.Errorf("%d errors are listed", count)
 	}
 	// The control: with fewer there is no such line.
 	few := importFS(t, m, ctx, "Few", files("a.json", "{", "b.md", "b"), nil)
