@@ -216,13 +216,19 @@ type accounts struct {
 	can  []access.Subject
 	told func() // before who is left is counted
 	err  error
+
+	inside *int // changes that have entered and not left
 }
 
-func (a accounts) Told(context.Context) error {
+func (a accounts) Enter(context.Context) (leave func(), err error) {
 	if a.told != nil {
 		a.told()
 	}
-	return nil
+	if a.inside != nil {
+		*a.inside++
+		return func() { *a.inside-- }, nil
+	}
+	return func() {}, nil
 }
 
 func (a accounts) CanSignIn(_ context.Context, subjects []access.Subject) ([]access.Subject, error) {
@@ -254,6 +260,8 @@ func TestTheLastAdminWhoCanSignInStays(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			x := load(t, test.nodes...)
+			inside := 0
+			test.can.inside = &inside
 			x.GuardFor(test.can)
 			release, err := x.Admit(t.Context(), test.change)
 			var last *access.LastAdminError
@@ -262,6 +270,9 @@ func TestTheLastAdminWhoCanSignInStays(t *testing.T) {
 			}
 			if err == nil {
 				release()
+			}
+			if inside != 0 {
+				t.Errorf("%d have not left", inside)
 			}
 		})
 	}

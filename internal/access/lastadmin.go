@@ -10,9 +10,9 @@ import (
 
 // Accounts knows who can sign in, for the guard of the last Admin. Implementations are safe for concurrent use.
 type Accounts interface {
-	// Told returns once every change that was committed before the call, by whichever process, has been applied to
-	// the index.
-	Told(ctx context.Context) error
+	// Enter returns once no other process is between Enter and leave, and every change that was committed before, by
+	// whichever process, has been applied to the index. leave is called when the change is made or given up.
+	Enter(ctx context.Context) (leave func(), err error)
 	// CanSignIn lists those of some subjects who can sign in by now.
 	CanSignIn(ctx context.Context, subjects []Subject) ([]Subject, error)
 }
@@ -42,8 +42,9 @@ func (x *Index) Admit(ctx context.Context, c Change) (release func(), err error)
 		return nil, err
 	}
 	defer x.leaveGuard()
+	leave := func() {}
 	if x.accounts != nil {
-		if err := x.accounts.Told(ctx); err != nil {
+		if leave, err = x.accounts.Enter(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -51,10 +52,15 @@ func (x *Index) Admit(ctx context.Context, c Change) (release func(), err error)
 	lost, left := x.outcome(c)
 	if len(lost) > 0 && len(left) == 0 {
 		x.mu.Unlock()
+		leave()
 		return nil, &LastAdminError{Path: c.Path}
 	}
-	release = x.reserve(&c) // it counts while the accounts are asked
+	free := x.reserve(&c) // it counts while the accounts are asked
 	x.mu.Unlock()
+	release = func() {
+		free()
+		leave()
+	}
 	if x.accounts == nil || len(lost) == 0 {
 		return release, nil
 	}
