@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +17,8 @@ const (
 	// aloneEnd bounds the end of the transaction; what is lost then ends with its connection.
 	aloneEnd = 5 * time.Second
 )
+
+var errAloneEnd = errors.New("the database did not take the end of the transaction in time")
 
 // Alone returns once no other process of the database is between Alone and leave, or with what ctx or the database
 // says. It is for a decision about several rows that a commit of one row can not check. A transaction's lock also
@@ -33,7 +36,7 @@ func (s *Store) Alone(ctx context.Context) (leave func(), err error) {
 		return fail(err)
 	}
 	end := func() {
-		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), aloneEnd)
+		bound, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), aloneEnd, errAloneEnd)
 		defer cancel()
 		_ = tx.Rollback(bound) // it has written nothing
 	}
