@@ -221,7 +221,41 @@ func (a importAPI) Import(ctx context.Context, r httpapi.ImportRequest) (node.Pa
 	if err := a.m.nodes.Require(ctx, "", access.Administer); err != nil {
 		return "", err // before anything is told about the server's folders
 	}
-	return a.m.ImportFolder(ctx, r.Source, r.Into, r.Content)
+	c := httpapi.CredentialFrom(ctx)
+	if c == nil {
+		return a.m.ImportFolder(ctx, r.Source, r.Into, r.Content)
+	}
+	over, release, err := c.Follow(ctx)
+	if err != nil {
+		return "", err
+	}
+	path, err := a.m.ImportFolder(ctx, r.Source, r.Into, r.Content)
+	if err != nil {
+		release()
+		return "", err
+	}
+	a.m.hubs.Go(func() { a.m.endWith(path, c, over, release) })
+	return path, nil
+}
+
+// endWith cancels an activity when the credential that it was started with ends before it.
+func (m *Mesh) endWith(path node.Path, c httpapi.Credential, over <-chan struct{}, release func()) {
+	finished := m.work.Finished(path)
+	for finished != nil {
+		select {
+		case <-finished:
+			release()
+			return
+		case <-over:
+		}
+		release()
+		var err error
+		if over, release, err = c.Follow(m.hubs.Context()); err != nil { // else it is good: only its record was looked up anew
+			m.work.Cancel(path, "it was cancelled: the token or session that it was started with was revoked, logged out or has expired")
+			return
+		}
+	}
+	release()
 }
 
 // ImportFolder imports a folder of this machine as an activity and returns its path. into is the path

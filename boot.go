@@ -3,15 +3,12 @@ package hubmesh
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/access"
-	"github.com/hubmesh/hubmesh/internal/auth"
 	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/importer"
 	"github.com/hubmesh/hubmesh/internal/message"
@@ -20,41 +17,8 @@ import (
 	"github.com/hubmesh/hubmesh/internal/store"
 )
 
-// adminSubject is who the token of the first start speaks as.
-const adminSubject = "admin"
-
 // GuideSpace is the space that a first start fills with the documentation.
 const GuideSpace = "Guide"
-
-// AdminToken sees to it that there is an Admin of the root scope and a token that speaks as it. The
-// token is written to file, mode 0600, when the file is not there yet; created tells so. A file that is
-// there must hold a token that is good in this mesh: nobody is to find out later that it is not. Whoever
-// may write that file owns the mesh.
-func (m *Mesh) AdminToken(ctx context.Context, file string) (created bool, err error) {
-	ctx = AsSystem(ctx)
-	path := node.Path("_Access/" + adminSubject + "_Access")
-	if n, err := m.store.Read(ctx, path); err == nil {
-		// Another process may have written it a moment ago: it counts here from now on, and not from when it is heard of.
-		m.access.Apply(access.Change{Path: path, Version: n.Version, Node: n})
-	} else if errors.As(err, new(*store.NotFoundError)) {
-		if err := m.insist(ctx, func() error { return m.nodes.Grant(ctx, "", adminSubject, "Admin") }); err != nil {
-			return false, fmt.Errorf("granting the first Admin: %w", err)
-		}
-	} else {
-		return false, err
-	}
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		if created, err = m.writeAdminToken(ctx, file); created || err != nil {
-			return created, err
-		}
-		text, err = os.ReadFile(file) // another process of this mesh was first
-	}
-	if err != nil {
-		return false, fmt.Errorf("admin token file: %w; remove what is there, or name another file", err)
-	}
-	return false, m.checkAdminToken(ctx, file, strings.TrimSpace(string(text)))
-}
 
 // insistEvery is the pause between two attempts at what a silo could not do for the moment.
 const insistEvery = 50 * time.Millisecond
@@ -79,57 +43,19 @@ func (m *Mesh) insist(ctx context.Context, f func() error) error {
 	}
 }
 
-// writeAdminToken makes a token and its file, whole or not at all. created is false where a file is there by
-// now.
-func (m *Mesh) writeAdminToken(ctx context.Context, file string) (created bool, err error) {
-	fail := func(err error) (bool, error) { return false, fmt.Errorf("admin token file: %w", err) }
-	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-		return fail(err)
-	}
-	f, err := os.OpenFile(file+"."+m.id, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fail(err)
-	}
-	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
-	token, id, err := m.auth.Tokens.Issue(ctx, adminSubject, "first start")
-	if err == nil {
-		_, err = f.WriteString(token + "\n")
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fail(err)
-	}
-	err = os.Link(f.Name(), file)
-	if errors.Is(err, fs.ErrExist) {
-		return false, m.auth.Tokens.Revoke(ctx, id)
-	}
-	if err != nil {
-		return fail(err)
-	}
-	return true, nil
-}
-
-// checkAdminToken refuses a file without a good token, and says what to do.
-func (m *Mesh) checkAdminToken(ctx context.Context, file, token string) error {
-	_, err := m.auth.Tokens.Check(ctx, token)
-	if err == nil || !errors.As(err, new(*auth.UnauthenticatedError)) {
-		return err
-	}
-	return fmt.Errorf("admin token file: '%s' holds no token that is good in this mesh; remove the file, and the next start writes a new one, or name another file", file)
-}
-
-// LoginCode returns a code that works once, within ten minutes, to sign a browser in as the first
-// Admin.
-func (m *Mesh) LoginCode() (string, error) { return m.auth.Sessions.NewCode(adminSubject, "Admin") }
+// publicPath is where the grant of [Mesh.PublicRead] counts: "~" is in no path of a node.
+const publicPath = node.Path("_Access/~public-read")
 
 // PublicRead lets visitors without credentials read everything but assignments, as long as this process
-// runs: the grant is not stored.
+// runs: the grant is not stored, and counts beside the assignments that are. One that denies visitors something stands,
+// and is told of in the log where that is everything.
 func (m *Mesh) PublicRead() {
-	path := node.Path("_Access/" + message.SubjectAnonymous + "_Access")
-	m.access.Apply(access.Change{Path: path, Version: 1, Node: node.Node{Path: path, NodeType: node.TypeAccessAssignment, State: node.StateActive,
-		Content: nodehub.AssignmentContent(message.SubjectAnonymous, "Viewer")}})
+	m.access.Hold(node.Node{Path: publicPath, NodeType: node.TypeAccessAssignment, State: node.StateActive, Version: 1,
+		Content: nodehub.AssignmentContent(message.SubjectAnonymous, "Viewer")})
+	if m.access.Evaluator().Check(access.Anonymous, "", access.Read) != access.Granted {
+		m.log.Warn("visitors can not read although public reading is asked for: an assignment at the root scope denies it to them; remove the denial",
+			"assignments", slices.DeleteFunc(m.access.RootAssignments(access.Anonymous), func(p node.Path) bool { return p == publicPath }))
+	}
 }
 
 // ImportFS imports a tree as an activity, for the identity in ctx, and returns the activity's path. The
@@ -159,9 +85,14 @@ func (m *Mesh) BootGuide(ctx context.Context, files fs.FS) error {
 }
 
 // BootImport imports a tree as the first Admin, in the background; the mesh is not ready until it has
-// settled. It returns the activity's path.
+// settled. It returns the activity's path. Where the first Admin is none any more, the mesh itself imports: what a
+// start is told to do is its operator's will.
 func (m *Mesh) BootImport(name string, src fs.FS, into string, contentFS fs.FS) (string, error) {
-	ctx := message.WithIdentity(m.hubs.Context(), &message.Identity{Subject: adminSubject, Name: "Admin"})
+	who := &message.Identity{Subject: adminSubject, Name: "Admin"}
+	if !slices.Contains(m.access.RootAdmins(), adminSubject) {
+		who = message.SystemIdentity()
+	}
+	ctx := message.WithIdentity(m.hubs.Context(), who)
 	done := m.bootWork.begin("import of " + name)
 	p, err := m.importer.Start(ctx, importer.Request{Source: src, Name: name, Into: node.Path(into), Content: contentFS})
 	if err != nil {

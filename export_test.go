@@ -3,6 +3,8 @@ package hubmesh
 import (
 	"context"
 	"time"
+
+	"github.com/hubmesh/hubmesh/internal/store/postgres"
 )
 
 // Deafen ends what takes the changes of other processes to this one's caches.
@@ -17,6 +19,15 @@ func (m *Mesh) LookAtQueue() { m.shared.lookAtQueue() }
 // EndWork ends activities that have not moved for a time, as a start does.
 func (m *Mesh) EndWork(ctx context.Context, idle time.Duration) error {
 	return m.work.Recover(AsSystem(ctx), idle)
+}
+
+// AloneLock is the key of the lock under which one process at a time takes an Admin away.
+const AloneLock = postgres.AloneLock
+
+// IssueToken makes a token for a subject.
+func (m *Mesh) IssueToken(ctx context.Context, subject string) error {
+	_, _, err := m.auth.Tokens.Issue(ctx, subject, "test")
+	return err
 }
 
 // NodeHubs counts the hubs of a node that a process runs.

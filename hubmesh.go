@@ -253,6 +253,7 @@ func (m *Mesh) openServices(contentDir string) (err error) {
 		records = announced{records, s, m.log}
 	}
 	m.auth = auth.NewService(records, m.hubs.Bounds(), m.log)
+	m.access.GuardFor(&accounts{m: m})
 	return nil
 }
 

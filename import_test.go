@@ -2,10 +2,17 @@ package hubmesh_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/hubmesh/hubmesh"
 	"github.com/hubmesh/hubmesh/internal/activity"
@@ -29,6 +36,134 @@ func TestAnImportCountsWhatItMakesAgainAsCreated(t *testing.T) {
 	}
 	if n, err := m.Get(ctx, "X/a"); err != nil || n.Version < 3 {
 		t.Errorf("it does not go on after its tombstone: %d %v", n.Version, err)
+	}
+}
+
+// edge §4
+// A node that came without its type, as nobody knew it, gets it by an import after the type was made, and is told of
+// until then. The space of the source is no exception.
+func TestANodeThatWasImportedUntypedGetsItsTypeOnceThatIsThere(t *testing.T) {
+	m, ctx := open(t, t.TempDir())
+	src := files("ti.json", `{"nodeType":"Kinds/Ghost","content":{}}`, "ti/x.json", `{"nodeType":"Kinds/Ghost","content":{}}`, "ti/y.json", `{"content":{}}`)
+	counts := func(name string, created, updated, unchanged, warnings int) {
+		t.Helper()
+		c := importFS(t, m, ctx, "", src, nil)
+		addsUp(t, c)
+		if n := c.Counts; n["created"] != created || n["updated"] != updated || n["unchanged"] != unchanged || n["warnings"] != warnings {
+			t.Errorf("%s: %v %+v", name, c.Counts, c.Messages)
+		}
+	}
+	counts("at first", 3, 0, 0, 2)
+	counts("again", 0, 0, 3, 2)
+	if _, err := m.Create(ctx, "Kinds", hubmesh.Space, map[string]any{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Create(ctx, "Kinds/Ghost", "NodeType", map[string]any{}); err != nil {
+		t.Fatal(err)
+	}
+	counts("with the type", 0, 2, 1, 0)
+	for _, path := range []string{"ti", "ti/x"} {
+		if n, err := m.Get(ctx, path); err != nil || n.NodeType != "Kinds/Ghost" {
+			t.Errorf("%s: %q %v", path, n.NodeType, err)
+		}
+	}
+	counts("the control", 0, 0, 3, 0)
+}
+
+// edge §4
+// An activity of an import names every space that it has written to, and none that it has not.
+func TestAnImportNamesEverySpaceThatItWroteTo(t *testing.T) {
+	m, ctx := open(t, t.TempDir())
+	src := files("ACME/a.json", `{"content":{}}`, "Brand.json", `{"nodeType":"Space"}`, "Northwind/x/y.json", `{"content":{}}`)
+	if got := importFS(t, m, ctx, "", src, nil).Affected; !slices.Equal(got, []string{"Brand", "ACME", "Northwind"}) {
+		t.Errorf("%v", got)
+	}
+	src["ACME/a.json"] = &fstest.MapFile{Data: []byte(`{"content":{"n":1}}`)}
+	if got := importFS(t, m, ctx, "", src, nil).Affected; !slices.Equal(got, []string{"ACME"}) {
+		t.Errorf("the control: %v", got)
+	}
+}
+
+// edge §4
+// An import of which every file is of no use lists each with its reason; one of nothing is refused.
+func TestAnImportOfNothingButBadFilesListsThem(t *testing.T) {
+	m, ctx := open(t, t.TempDir())
+	c := importFS(t, m, ctx, "", files("q/~t.md", "text", "q/a\\b.md", "text"), nil)
+	addsUp(t, c)
+	if c.Status != activity.Failed || c.Counts["failed"] != 2 || len(c.Messages) != 2 || c.Messages[0].About == "" {
+		t.Errorf("%s %v %+v", c.Status, c.Counts, c.Messages)
+	}
+	if _, err := m.ImportFS(ctx, "test", files("pic.png", "x"), "", nil); err == nil || !strings.Contains(err.Error(), "nothing to import") {
+		t.Errorf("the control: %v", err)
+	}
+}
+
+// AC-R1
+// An import over HTTP ends with the token that it was started with, and with no other one.
+func TestAnImportEndsWithTheTokenThatItWasStartedWith(t *testing.T) {
+	for _, whose := range []string{"eve", "bob"} { // the second one is the control
+		t.Run(whose, func(t *testing.T) {
+			// The import stands where it asks the hub of a node for its collection, until it is let go.
+			here, let := make(chan struct{}), make(chan struct{})
+			var asked atomic.Int32
+			e := serveMesh(t, hubmesh.Options{StartDelay: func(path string) time.Duration {
+				if path != "many/sub" {
+					return 0
+				}
+				if asked.Add(1) == 2 { // the first time tells whether there is a delay
+					close(here)
+					<-let
+				}
+				return 1
+			}})
+			e.known("eve")
+			e.known("bob")
+			e.grant("", "eve", "Admin")
+			source, content := t.TempDir(), t.TempDir()
+			if err := errors.Join(os.WriteFile(filepath.Join(source, "sub.json"), []byte(`{"content":{}}`), 0o600),
+				os.Mkdir(filepath.Join(content, "sub"), 0o700), os.WriteFile(filepath.Join(content, "sub", "f.txt"), []byte("x"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			var started struct{ Activity string }
+			a := e.send("eve", "POST", "/api/import", fmt.Sprintf(`{"source":%q,"content":%q,"into":"many"}`, source, content))
+			if err := json.Unmarshal([]byte(a.body), &started); err != nil || started.Activity == "" {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+			<-here
+			if a := e.send("admin", "DELETE", "/api/tokens/"+e.ids[whose], ""); a.status != http.StatusNoContent {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+			want := activity.Succeeded
+			if whose == "eve" {
+				want = activity.Cancelled
+				saying(t, e, started.Activity, "was revoked")
+			}
+			close(let)
+			if c := finished(t, e.mesh, e.admin, started.Activity); c.Status != want || (c.Counts["files"] == 1) != (want == activity.Succeeded) {
+				t.Errorf("%s %v %+v", c.Status, c.Counts, c.Messages)
+			}
+		})
+	}
+}
+
+// saying waits until the content of a node holds a text.
+func saying(t *testing.T, e *edge, path, text string) {
+	t.Helper()
+	w, err := e.mesh.Watch(e.admin, path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for {
+		if n, err := e.mesh.Get(e.admin, path); err != nil || strings.Contains(n.Content.Text(), text) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if _, err := w.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -102,14 +237,14 @@ func TestAnImportWithMoreFailuresThanAreListedSaysSo(t *testing.T) {
 	if c.Dropped != 1000 || len(c.Messages) != 1001 || last.Level != "error" || last.Text != "1000 more messages are not listed, 800 of them errors" {
 		t.Errorf("%d dropped, %d listed, the last %+v", c.Dropped, len(c.Messages), last)
 	}
-	errors := 0
+	count := 0
 	for _, l := range c.Messages {
 		if l.Level == "error" {
-			errors++
+			count++
 		}
 	}
-	if errors != 501 { // warnings, which come first, leave room for them
-		t.Errorf("%d errors are listed", errors)
+	if count != 501 { // warnings, which come first, leave room for them
+		t.Errorf("%d errors are listed", count)
 	}
 	// The control: with fewer there is no such line.
 	few := importFS(t, m, ctx, "Few", files("a.json", "{", "b.md", "b"), nil)

@@ -1,11 +1,13 @@
 package hubmesh_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/hubmesh/hubmesh"
+	"github.com/hubmesh/hubmesh/internal/activity"
 )
 
 // edge §4, AC-R2
@@ -98,5 +100,45 @@ func TestTheActivityOfAnImportIsNotPutIntoASpaceOfItsNameThatIsSomebodys(t *test
 		if _, err := m.Get(vic, at); err == nil {
 			t.Error("who may read the space of its name reads it")
 		}
+	}
+}
+
+// edge §4
+// What an activity tells is written by its work alone: nobody lifts that by giving its node another type.
+func TestAnActivityIsItsWorksWhateverTypeItIsToBe(t *testing.T) {
+	m, ctx := open(t, t.TempDir())
+	if _, err := m.Create(ctx, "c", hubmesh.Space, map[string]any{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Grant(ctx, "c", "ed", "Editor"); err != nil {
+		t.Fatal(err)
+	}
+	ed := hubmesh.As(t.Context(), "ed")
+	src := &standing{at: "b.json", here: make(chan struct{}), let: make(chan struct{}), MapFS: files("a.json", `{"content":{}}`, "b.json", `{"content":{}}`)}
+	at, err := m.ImportFS(ctx, "the test", src, "c", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-src.here
+	for name, patch := range map[string]map[string]any{
+		"another type":               {"nodeType": "Markdown"},
+		"no type":                    {"nodeType": nil},
+		"another type and a forgery": {"nodeType": "Markdown", "content": map[string]any{"status": "Succeeded", "messages": "hi"}},
+		"another type and a request": {"nodeType": "Markdown", "content": map[string]any{"requestedStatus": "Cancelled"}},
+	} {
+		if n, err := m.Patch(ed, at, patch, hubmesh.Condition{}); !errors.As(err, new(*activity.OwnerError)) {
+			t.Errorf("%s: %+v %v", name, n, err)
+		}
+	}
+	close(src.let)
+	if got := finished(t, m, ctx, at); got.Status != activity.Succeeded {
+		t.Errorf("%+v", got)
+	}
+	// The control: a node of another type is given one freely.
+	if _, err := m.Create(ed, "c/note", hubmesh.Markdown, map[string]any{"markdown": "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Patch(ed, "c/note", map[string]any{"nodeType": nil}, hubmesh.Condition{}); err != nil {
+		t.Error(err)
 	}
 }

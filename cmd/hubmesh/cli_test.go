@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -317,4 +319,46 @@ func TestASpaceNamedLikeARouteOfTheServerIsRefused(t *testing.T) {
 		step{args: []string{"create", name, "--type", "Space", "--server", url, "--token-file", admin}, code: 2, errs: []string{"choose another name"}}.run(t)
 	}
 	step{args: []string{"create", "apis", "--type", "Space", "--server", url, "--token-file", admin}, out: []string{"apis"}}.run(t)
+}
+
+// edge §2.3
+// The lines of a start print no sign-in link for an Admin who was withdrawn, and say so.
+func TestAStartPrintsNoSignInLinkForAWithdrawnAdmin(t *testing.T) {
+	m, err := hubmesh.New(hubmesh.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // a test of what comes before
+	file := filepath.Join(t.TempDir(), "token")
+	lines := func() string {
+		_, err := m.AdminToken(t.Context(), file)
+		var withdrawn *hubmesh.WithdrawnError
+		if err != nil && !errors.As(err, &withdrawn) {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		new(serveCmd).greet(&out, m, &net.TCPAddr{Port: 1}, file, false, withdrawn)
+		return out.String()
+	}
+	if got := lines(); !strings.Contains(got, "/login?code=") { // the control
+		t.Error(got)
+	}
+	h, err := m.Handler("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	defer server.Close()
+	defer h.Close()
+	step{args: []string{"token", "create", "--as", "carl", "--server", server.URL, "--token-file", file}, out: []string{"hm_"}}.run(t)
+	system := hubmesh.AsSystem(t.Context())
+	if err := m.Grant(system, "", "carl", "Admin"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Delete(system, "_Access/admin_Access", false); err != nil {
+		t.Fatal(err)
+	}
+	if got := lines(); strings.Contains(got, "code=") || !strings.Contains(got, "no sign-in link: 'admin' is no Admin") {
+		t.Error(got)
+	}
 }

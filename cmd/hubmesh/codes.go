@@ -64,11 +64,12 @@ func codeOf(err error) int {
 
 // explain says what went wrong and what to do.
 func explain(w io.Writer, err error) {
-	fmt.Fprintf(w, "hubmesh: %v\n", err)
 	var e *client.Error
 	if !errors.As(err, &e) {
+		fmt.Fprintf(w, "hubmesh: %s\n", plainLines(err.Error()))
 		return
 	}
+	fmt.Fprintf(w, "hubmesh: %s\n", plain(err.Error()))
 	switch {
 	case e.Status == http.StatusUnauthorized:
 		fmt.Fprintln(w, "  pass --token-file FILE, or set HUBMESH_TOKEN to a token that is good")
@@ -80,6 +81,6 @@ func explain(w io.Writer, err error) {
 		fmt.Fprintln(w, "  try again later")
 	}
 	if e.Type != "" {
-		fmt.Fprintf(w, "  see %s\n", e.Type)
+		fmt.Fprintf(w, "  see %s\n", plain(e.Type))
 	}
 }

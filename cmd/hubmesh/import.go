@@ -146,16 +146,16 @@ func (p *progress) update(a activity) {
 			if about != "" {
 				about += ": "
 			}
-			fmt.Fprintf(p.w, "%s: %s%s\n", m.Level, about, m.Text)
+			fmt.Fprintf(p.w, "%s: %s%s\n", plain(m.Level), plain(about), plain(m.Text))
 		}
 	}
 	p.shown = len(a.Messages)
 	if a.ended() {
-		fmt.Fprintf(p.w, "%s: %s\n", a.Status, a.Message)
+		fmt.Fprintf(p.w, "%s: %s\n", plain(a.Status), plain(a.Message))
 		return
 	}
 	if p.live {
-		fmt.Fprintf(p.w, "%d/%d %s", a.Done, a.Total, a.Message)
+		fmt.Fprintf(p.w, "%d/%d %s", a.Done, a.Total, plain(a.Message))
 	}
 }
 

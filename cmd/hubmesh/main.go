@@ -105,7 +105,7 @@ func run(ctx context.Context, args []string, s std) (code int) {
 	}
 	verb, err := parser.Parse(minus(args))
 	if err != nil {
-		fmt.Fprintf(s.err, "hubmesh: %v\n  `hubmesh --help` lists the verbs, `hubmesh VERB --help` its flags\n", err)
+		fmt.Fprintf(s.err, "hubmesh: %s\n  `hubmesh --help` lists the verbs, `hubmesh VERB --help` its flags\n", plainLines(err.Error()))
 		return exitUsage
 	}
 	if err := verb.Run(); err != nil && !errors.Is(err, errInterrupted) {

@@ -50,7 +50,7 @@ func following(s std) client.WatchOptions {
 		GiveUp: giveUp,
 		Lost: func(err error, wait time.Duration) {
 			lost = true
-			fmt.Fprintf(s.err, "\nhubmesh: the connection was lost: %v; waiting for the server, trying again in %v\n", err, wait.Round(time.Second/10))
+			fmt.Fprintf(s.err, "\nhubmesh: the connection was lost: %v; waiting for the server, trying again in %v\n", plain(err.Error()), wait.Round(time.Second/10))
 		},
 		Opened: func() {
 			if lost {
@@ -109,7 +109,7 @@ func (s std) print(v any) error {
 		return err
 	}
 	indented.WriteByte('\n')
-	_, err = s.out.Write(indented.Bytes())
+	_, err = s.out.Write(plainJSON(indented.Bytes()))
 	return err
 }
 
@@ -124,7 +124,7 @@ func (s std) line(v any) error {
 		return err
 	}
 	compact.WriteByte('\n')
-	_, err = s.out.Write(compact.Bytes())
+	_, err = s.out.Write(plainJSON(compact.Bytes()))
 	return err
 }
 

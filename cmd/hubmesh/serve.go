@@ -138,7 +138,11 @@ func (c *serveCmd) serve(ctx context.Context, s std, m *hubmesh.Mesh, l net.List
 		}
 	}
 	created, err := m.AdminToken(ctx, file)
-	if err != nil {
+	var withdrawn *hubmesh.WithdrawnError
+	switch {
+	case errors.As(err, &withdrawn):
+		log.Warn("the Admin token file makes nobody an Admin", "file", file, "reason", err.Error())
+	case err != nil:
 		return errors.Join(err, l.Close())
 	}
 	if c.PublicRead {
@@ -153,7 +157,7 @@ func (c *serveCmd) serve(ctx context.Context, s std, m *hubmesh.Mesh, l net.List
 		}
 	}
 	return m.Serve(ctx, l, hubmesh.ServeOptions{Version: version, Drain: c.drain(), Ready: func(addr net.Addr) {
-		c.greet(s.out, m, addr, file, created)
+		c.greet(s.out, m, addr, file, created, withdrawn)
 	}})
 }
 
@@ -174,11 +178,17 @@ func (c *serveCmd) drain() time.Duration {
 }
 
 // greet says where the mesh is and how to get in. The first line is what scripts wait for.
-func (c *serveCmd) greet(w io.Writer, m *hubmesh.Mesh, addr net.Addr, file string, created bool) {
+func (c *serveCmd) greet(w io.Writer, m *hubmesh.Mesh, addr net.Addr, file string, created bool, withdrawn *hubmesh.WithdrawnError) {
 	url := "http://" + reachable(addr)
 	fmt.Fprintf(w, "listening on %s\n", url)
-	if code, err := m.LoginCode(); err == nil {
+	code, err := m.LoginCode()
+	switch {
+	case err == nil:
 		fmt.Fprintf(w, "sign in (once, within 10 minutes): %s/login?code=%s\n", url, code)
+	case withdrawn != nil:
+		fmt.Fprintf(w, "no sign-in link: %v\n", withdrawn)
+	default:
+		fmt.Fprintf(w, "no sign-in link: %v\n", err)
 	}
 	if created {
 		fmt.Fprintf(w, "Admin token written to %s\n", file)

@@ -305,12 +305,13 @@ func TestALevelAboveAGrantCanBeReached(t *testing.T) {
 }
 
 func TestReservedNamesAreNobodysAccount(t *testing.T) {
-	for _, name := range []string{"", "Public", "public", "Anonymous", "system-security", "System-Security", "a/b", `a\b`, "a\nb", " a", "a\xff", strings.Repeat("a", 201)} {
+	for _, name := range []string{"", "Public", "public", "Anonymous", "system-security", "System-Security", "a/b", `a\b`, "a\nb", " a", "a\xff", strings.Repeat("a", 201),
+		"bo\u200bb", "bob\ufe0f", "\u202ebob", "bo\u00adb", "\ue000"} {
 		if _, err := access.ParseSubject(name); err == nil {
 			t.Errorf("%q was accepted as an account", name)
 		}
 	}
-	for _, name := range []string{"bob", "Bob Müller", "bob@example.org"} {
+	for _, name := range []string{"bob", "Bob Müller", "bob@example.org", "夏目漱石", "bob ❤"} {
 		if got, err := access.ParseSubject(name); err != nil || string(got) != name {
 			t.Errorf("%q: %q, %v", name, got, err)
 		}

@@ -29,9 +29,16 @@ func (e *UndeterminedError) Error() string {
 	return fmt.Sprintf("the permissions on '%s' are not known yet: the assignments are still being read; try again", e.Path)
 }
 
-// LastAdminError says that a change would leave the root scope without an Admin.
-type LastAdminError struct{ Path node.Path }
+// LastAdminError says that a change would leave the root scope without an Admin who can sign in.
+type LastAdminError struct {
+	Path node.Path
+	// Left would still be Admin, but none of them has a token or a session; nil where nobody would be.
+	Left []Subject
+}
 
 func (e *LastAdminError) Error() string {
-	return fmt.Sprintf("'%s' holds the last Admin of the root scope: grant another one first", e.Path)
+	if len(e.Left) == 0 {
+		return fmt.Sprintf("'%s' holds the last Admin of the root scope: grant another one first", e.Path)
+	}
+	return fmt.Sprintf("'%s' holds the last Admin of the root scope who can sign in: make a token for another one first, such as for '%s'", e.Path, e.Left[0])
 }

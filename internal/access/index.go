@@ -45,6 +45,9 @@ type Index struct {
 	nodes    map[node.Path]known
 	targets  map[target]map[node.Path]struct{} // the nodes that speak of a target
 	problems map[node.Path]Problem
+	accounts Accounts               // nil: every account can sign in
+	guard    chan struct{}          // of one place: for a change by which somebody stops being Admin of the root scope
+	held     map[node.Path]struct{} // assignments that no store holds; see Hold
 	reserved map[*Change]struct{}   // admitted changes of root assignments that are not applied yet
 	touched  map[node.Path]struct{} // paths that changed before the first load, or since the present one began; else nil
 
@@ -62,6 +65,8 @@ func NewIndex(report func(Problem)) *Index {
 		nodes:    map[node.Path]known{},
 		targets:  map[target]map[node.Path]struct{}{},
 		problems: map[node.Path]Problem{},
+		guard:    make(chan struct{}, 1),
+		held:     map[node.Path]struct{}{},
 		reserved: map[*Change]struct{}{},
 		touched:  map[node.Path]struct{}{},
 	}
@@ -100,7 +105,9 @@ func (x *Index) Load(nodes iter.Seq2[node.Node, error]) error {
 	}
 	for path := range x.nodes {
 		_, found := read[path]
-		if _, changed := x.touched[path]; !found && !changed {
+		_, changed := x.touched[path]
+		_, held := x.held[path]
+		if !found && !changed && !held {
 			x.forget(path, 0)
 		}
 	}
@@ -161,6 +168,15 @@ func (x *Index) Apply(c Change) {
 	if loaded && len(touched) > 0 {
 		x.listeners.tell(scope)
 	}
+}
+
+// Hold takes an assignment that counts beside the stored ones for as long as the index lives, whatever is loaded. Its path
+// must be one that no stored node can have.
+func (x *Index) Hold(n node.Node) {
+	x.mu.Lock()
+	x.held[n.Path] = struct{}{}
+	x.mu.Unlock()
+	x.Apply(Change{Path: n.Path, Version: n.Version, Node: n})
 }
 
 // Subscribe calls fn with the scope of each change that altered a permission, after the new snapshot is

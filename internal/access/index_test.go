@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -142,7 +143,7 @@ func TestTheLastAdminOfTheRootScopeStays(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			release, err := load(t, test.nodes...).Admit(test.change)
+			release, err := load(t, test.nodes...).Admit(t.Context(), test.change)
 			var last *access.LastAdminError
 			if test.ok != (err == nil) || err != nil && !errors.As(err, &last) {
 				t.Fatalf("admitted: %v", err)
@@ -152,18 +153,135 @@ func TestTheLastAdminOfTheRootScopeStays(t *testing.T) {
 			}
 		})
 	}
-	t.Run("of the last two only one may go at a time", func(t *testing.T) {
-		x := load(t, bob, eve)
-		release, err := x.Admit(gone(bob, 2))
+	t.Run("who is given the right counts once it is given", func(t *testing.T) {
+		x := load(t, bob)
+		release, err := x.Admit(t.Context(), set(eve, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := x.Admit(gone(eve, 2)); err == nil {
+		var last *access.LastAdminError
+		if _, err := x.Admit(t.Context(), gone(bob, 2)); !errors.As(err, &last) {
+			t.Fatalf("while the other grant may be given up: %v", err)
+		}
+		x.Apply(set(eve, 1))
+		release()
+		if _, err := x.Admit(t.Context(), gone(bob, 2)); err != nil {
+			t.Fatalf("after the other grant: %v", err)
+		}
+	})
+	t.Run("of the last two only one may go at a time", func(t *testing.T) {
+		x := load(t, bob, eve)
+		release, err := x.Admit(t.Context(), gone(bob, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.Admit(t.Context(), gone(eve, 2)); err == nil {
 			t.Fatal("both were admitted")
 		}
 		release() // the first was given up
-		if _, err := x.Admit(gone(eve, 2)); err != nil {
+		if _, err := x.Admit(t.Context(), gone(eve, 2)); err != nil {
 			t.Fatalf("after the first was given up: %v", err)
+		}
+	})
+}
+
+// An assignment that is held counts beside the stored ones, and after everything was loaded anew.
+func TestAHeldAssignmentOutlivesWhatIsLoaded(t *testing.T) {
+	for _, stored := range [][]node.Node{nil, {assignment("", "Anonymous_Access", `{"accessObject":"Anonymous","roles":[]}`)}} {
+		x := load(t, stored...)
+		n := grant("", "Anonymous", "Viewer")
+		n.Path = "_Access/~held"
+		x.Hold(n)
+		lost := load(t, stored...) // the control: as a change it is gone
+		lost.Apply(set(n, 1))
+		for name, c := range map[string]struct {
+			x    *access.Index
+			want access.Verdict
+		}{"held": {x, access.Granted}, "applied": {lost, access.Denied}} {
+			if err := c.x.Load(sequence(stored...)); err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range stored {
+				c.x.Apply(gone(n, 2))
+			}
+			if got := c.x.Evaluator().Check(access.Anonymous, "acme", access.Read); got != c.want {
+				t.Errorf("%s: %v", name, got)
+			}
+		}
+	}
+}
+
+// accounts are those who can sign in.
+type accounts struct {
+	can  []access.Subject
+	told func() // before who is left is counted
+	err  error
+
+	inside *int // changes that have entered and not left
+}
+
+func (a accounts) Enter(context.Context) (leave func(), err error) {
+	if a.told != nil {
+		a.told()
+	}
+	if a.inside != nil {
+		*a.inside++
+		return func() { *a.inside-- }, nil
+	}
+	return func() {}, nil
+}
+
+func (a accounts) CanSignIn(_ context.Context, subjects []access.Subject) ([]access.Subject, error) {
+	return slices.DeleteFunc(subjects, func(s access.Subject) bool { return !slices.Contains(a.can, s) }), a.err
+}
+
+// edge §2.3
+// Of the Admins of the root scope one who can sign in is left.
+func TestTheLastAdminWhoCanSignInStays(t *testing.T) {
+	bob, typo := grant("", "bob", "Admin"), grant("", "typo", "Admin")
+	renamed := set(assignment("", "bob_Access", `{"accessObject":"typo","roles":[{"role":"Admin"}]}`), 2)
+	down := errors.New("down")
+	tests := []struct {
+		name   string
+		nodes  []node.Node
+		change access.Change
+		can    accounts
+		ok     bool
+	}{
+		{"handed to nobody's account", []node.Node{bob}, renamed, accounts{can: []access.Subject{"bob"}}, false},
+		{"handed to somebody, the control", []node.Node{bob}, renamed, accounts{can: []access.Subject{"bob", "typo"}}, true},
+		{"gone beside nobody's account", []node.Node{bob, typo}, gone(bob, 2), accounts{can: []access.Subject{"bob"}}, false},
+		{"gone beside somebody, the control", []node.Node{bob, typo}, gone(bob, 2), accounts{can: []access.Subject{"bob", "typo"}}, true},
+		{"nobody's account goes", []node.Node{bob, typo}, gone(typo, 2), accounts{can: []access.Subject{"bob"}}, true},
+		{"where nobody can sign in there is none to keep", []node.Node{bob, typo}, gone(bob, 2), accounts{}, true},
+		{"who is left is not known", []node.Node{bob, typo}, gone(bob, 2), accounts{can: []access.Subject{"typo"}, err: down}, false},
+		{"nobody loses anything, so nobody is asked", []node.Node{bob}, set(typo, 1), accounts{err: down}, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			x := load(t, test.nodes...)
+			inside := 0
+			test.can.inside = &inside
+			x.GuardFor(test.can)
+			release, err := x.Admit(t.Context(), test.change)
+			var last *access.LastAdminError
+			if test.ok != (err == nil) || err != nil && !errors.As(err, &last) && !errors.Is(err, down) {
+				t.Fatalf("admitted: %v", err)
+			}
+			if err == nil {
+				release()
+			}
+			if inside != 0 {
+				t.Errorf("%d have not left", inside)
+			}
+		})
+	}
+	t.Run("what another process has withdrawn counts", func(t *testing.T) {
+		x := load(t, bob, typo)
+		x.GuardFor(accounts{can: []access.Subject{"bob", "typo"}, told: func() { x.Apply(gone(typo, 2)) }})
+		var last *access.LastAdminError
+		if _, err := x.Admit(t.Context(), gone(bob, 2)); !errors.As(err, &last) {
+			t.Fatal(err)
 		}
 	})
 }

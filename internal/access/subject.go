@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hubmesh/hubmesh/internal/message"
+	"github.com/hubmesh/hubmesh/internal/node"
 )
 
 // Subject is who asks: the id of a user, or one of the three below. The zero value is Anonymous. Ids
@@ -34,7 +35,7 @@ func (e *SubjectError) Error() string {
 }
 
 // ParseSubject checks the id of an account, for whoever issues credentials: the reserved subjects are
-// refused, so that no token can ever speak as the mesh itself.
+// refused, so that no token can ever speak as the mesh itself, and so are names that look like another one.
 func ParseSubject(text string) (Subject, error) {
 	reason := ""
 	switch {
@@ -48,6 +49,9 @@ func ParseSubject(text string) (Subject, error) {
 		reason = "it holds a '/', a '\\' or a control character"
 	case strings.TrimSpace(text) != text:
 		reason = "it begins or ends with white space"
+	}
+	if r, what := node.Unseen(text); what != "" && reason == "" {
+		reason = fmt.Sprintf("it holds U+%04X, %s", r, what)
 	}
 	for _, reserved := range []Subject{Anonymous, Public, System} {
 		if strings.EqualFold(text, string(reserved)) {

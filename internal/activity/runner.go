@@ -47,12 +47,19 @@ type Runner struct {
 
 	mu      sync.Mutex
 	stopped bool
-	running map[node.Path]chan struct{} // closed when the activity has finished
+	running map[node.Path]*runs
+}
+
+// runs is an activity of this process that has not finished.
+type runs struct {
+	progress *Progress
+	cancel   context.CancelFunc
+	finished chan struct{}
 }
 
 // NewRunner returns a runner. Stop it before its mesh closes.
 func NewRunner(m *hub.Mesh, nodes Nodes, mirrors Mirrors, log *slog.Logger) *Runner {
-	r := &Runner{mesh: m, nodes: nodes, mirrors: mirrors, log: log, running: map[node.Path]chan struct{}{}}
+	r := &Runner{mesh: m, nodes: nodes, mirrors: mirrors, log: log, running: map[node.Path]*runs{}}
 	r.ctx, r.cancel = context.WithCancel(message.WithIdentity(m.Context(), message.SystemIdentity()))
 	return r
 }
@@ -101,7 +108,7 @@ func (r *Runner) Start(ctx context.Context, owner node.Path, title string, work 
 	run, cancel := context.WithCancel(message.WithIdentity(r.ctx, who))
 	finished := make(chan struct{})
 	r.mu.Lock()
-	r.running[path] = finished
+	r.running[path] = &runs{progress: p, cancel: cancel, finished: finished}
 	r.mu.Unlock()
 	go func() {
 		defer r.work.Done()
@@ -117,16 +124,35 @@ func (r *Runner) Start(ctx context.Context, owner node.Path, title string, work 
 
 // Wait returns when an activity of this process has finished, or when ctx ends.
 func (r *Runner) Wait(ctx context.Context, path node.Path) {
+	if a := r.find(path); a != nil {
+		select {
+		case <-a.finished:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Cancel cancels an activity of this process, and says why in it.
+func (r *Runner) Cancel(path node.Path, why string) {
+	if a := r.find(path); a != nil {
+		a.progress.Fail("", why)
+		a.cancel()
+	}
+}
+
+// Finished returns a channel that is closed when an activity of this process has finished; nil where none runs.
+func (r *Runner) Finished(path node.Path) <-chan struct{} {
+	if a := r.find(path); a != nil {
+		return a.finished
+	}
+	return nil
+}
+
+// find returns an activity that runs in this process, or nil.
+func (r *Runner) find(path node.Path) *runs {
 	r.mu.Lock()
-	finished := r.running[path]
-	r.mu.Unlock()
-	if finished == nil {
-		return
-	}
-	select {
-	case <-finished:
-	case <-ctx.Done():
-	}
+	defer r.mu.Unlock()
+	return r.running[path]
 }
 
 // run runs the work beside its writer and the watch for requests, and finishes it on every way out.
@@ -194,13 +220,6 @@ func requested(f mirror.Frame) Status {
 	return ""
 }
 
-// runs tells whether this process runs an activity.
-func (r *Runner) runs(path node.Path) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.running[path] != nil
-}
-
 // Recover drives activities that an earlier process left Running to Failed: those that were not changed for
 // a time, which is 0 where no other process can be running them. One that moves while it is looked at is left alone.
 func (r *Runner) Recover(ctx context.Context, idle time.Duration) error {
@@ -215,7 +234,7 @@ func (r *Runner) Recover(ctx context.Context, idle time.Duration) error {
 	var errs []error
 	for _, n := range nodes {
 		var c Content
-		if n.Content.Decode(&c) != nil || c.Status != Running || time.Since(n.ModifiedAt) < idle || r.runs(n.Path) {
+		if n.Content.Decode(&c) != nil || c.Status != Running || time.Since(n.ModifiedAt) < idle || r.find(n.Path) != nil {
 			continue
 		}
 		now := node.Stamp(time.Now())

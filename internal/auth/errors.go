@@ -60,3 +60,11 @@ func (e *NotFoundError) Error() string { return fmt.Sprintf("there is no token w
 
 // ProblemCode is the code in the table of errors.
 func (e *NotFoundError) ProblemCode() string { return "not_found" }
+
+// NameError says why a text can not be the name of a token.
+type NameError struct{ Reason string }
+
+func (e *NameError) Error() string { return "the name of a token can not be this: " + e.Reason }
+
+// ProblemCode is the code in the table of errors.
+func (e *NameError) ProblemCode() string { return "bad_request" }

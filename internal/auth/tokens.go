@@ -4,10 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sort"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/budget"
@@ -48,14 +52,32 @@ func NewTokens(blobs store.Blobs, bounds *budget.Table, log *slog.Logger) *Token
 }
 
 // Issue makes a token that speaks as subject and returns it, this once, with its id. Errors:
-// *access.SubjectError for a reserved or unusable name, or what the store answers.
+// *access.SubjectError for a reserved or unusable subject, *[NameError] for a name that is none, or what the store answers.
 func (t *Tokens) Issue(ctx context.Context, subject, name string) (token, id string, err error) {
+	if err := checkName(name); err != nil {
+		return "", "", err
+	}
 	s, err := access.ParseSubject(subject)
 	if err != nil {
 		return "", "", err
 	}
 	secret, r, err := t.add(ctx, Record{Subject: string(s), Name: name, CreatedAt: now()})
 	return secret, r.ID, err
+}
+
+// MaxNameBytes bounds the name of a token.
+const MaxNameBytes = 200
+
+func checkName(name string) error {
+	switch {
+	case len(name) > MaxNameBytes:
+		return &NameError{Reason: fmt.Sprintf("it has %d bytes; %d are allowed", len(name), MaxNameBytes)}
+	case !utf8.ValidString(name):
+		return &NameError{Reason: "it is not valid UTF-8"}
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return &NameError{Reason: "it holds a control character"}
+	}
+	return nil
 }
 
 // now is the time as it is stored.

@@ -267,3 +267,23 @@ func FuzzASecretHasOneForm(f *testing.F) {
 		}
 	})
 }
+
+// bad input: a name of a token that no record can hold
+func TestATokenHasANameThatCanBeListed(t *testing.T) {
+	s, b := service(t)
+	defer s.Close()
+	for _, name := range []string{strings.Repeat("x", MaxNameBytes+1), strings.Repeat("x", 100_000), "\xff", "two\nlines", "\x1b[31m"} {
+		var bad *NameError
+		if token, _, err := s.Tokens.Issue(t.Context(), "bob", name); !errors.As(err, &bad) || token != "" {
+			t.Errorf("%.20q: %q %v", name, token, err)
+		}
+	}
+	if got := len(b.buckets[bucketTokens]); got != 0 {
+		t.Errorf("%d records were made", got)
+	}
+	for _, name := range []string{"", "laptop of Bob", strings.Repeat("x", MaxNameBytes)} { // the control
+		if _, _, err := s.Tokens.Issue(t.Context(), "bob", name); err != nil {
+			t.Errorf("%.20q: %v", name, err)
+		}
+	}
+}

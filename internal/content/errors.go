@@ -21,6 +21,19 @@ func (e *ReadOnlyError) Error() string {
 // TakesNoUploads tells this refusal from others, to those who do not know this package.
 func (*ReadOnlyError) TakesNoUploads() {}
 
+// WithdrawnError ends the copying of files into a collection: who copies may not write there any more, or the collection is
+// not what it was.
+type WithdrawnError struct {
+	Node       node.Path
+	Collection string
+	Err        error
+}
+
+func (e *WithdrawnError) Error() string {
+	return fmt.Sprintf("the right to write the files of '%s', or their collection '%s', was taken away while they were copied (%v); those that were copied stay, and no more are", e.Node, e.Collection, e.Err)
+}
+func (e *WithdrawnError) Unwrap() error { return e.Err }
+
 // TooLargeError refuses a file.
 type TooLargeError struct{ Limit int64 }
 

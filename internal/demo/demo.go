@@ -122,7 +122,7 @@ func New(o Options) (d *Demo, err error) {
 func (d *Demo) fill(m *hubmesh.Mesh) error {
 	ctx := hubmesh.AsSystem(context.Background())
 	if _, err := m.AdminToken(ctx, d.opts.TokenFile); err != nil {
-		return err
+		return err // also where the first Admin was withdrawn: the demonstration signs in as nobody else
 	}
 	text, err := os.ReadFile(d.opts.TokenFile)
 	if err != nil {

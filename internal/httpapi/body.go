@@ -132,7 +132,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return problem("bad_request", strings.TrimPrefix(err.Error(), "json: "))
+		return problem("bad_request", strings.TrimPrefix(node.Shape(err).Error(), "json: "))
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // format is part of every fingerprint: raising it imports everything anew.
-const format = "1"
+const format = "2"
 
 // maxFiles bounds the files of one import.
 const maxFiles = 1_000_000
@@ -293,8 +293,11 @@ func (p *plan) ensureSpaces(ctx context.Context) error {
 	for _, at := range p.contentOwners() {
 		spaces[node.Path(at.Partition())] = true
 	}
-	if len(spaces) == 0 {
+	if len(spaces) == 0 && p.failures() == 0 {
 		return &SourceError{p.r.Name, "there is nothing to import"}
+	}
+	if len(spaces) == 0 {
+		return nil // its activity tells each file and its reason
 	}
 	some := false
 	for _, name := range slices.Sorted(maps.Keys(spaces)) {
@@ -308,6 +311,16 @@ func (p *plan) ensureSpaces(ctx context.Context) error {
 		return &SourceError{p.r.Name, p.notes[len(p.notes)-1].text}
 	}
 	return nil
+}
+
+// failures counts what was found to be of no use before the import begins.
+func (p *plan) failures() (n int) {
+	for _, nt := range p.notes {
+		if nt.failed {
+			n++
+		}
+	}
+	return n
 }
 
 // ensureSpace makes one space: from the source's own file where it has one, else an empty Space.

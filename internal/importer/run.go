@@ -28,7 +28,7 @@ const (
 type pending struct {
 	node        node.Node
 	file        string
-	fingerprint string
+	fingerprint string // "" where the next import is to look at the file again
 }
 
 // run is the import itself, as the work of its activity.
@@ -70,16 +70,19 @@ func (p *plan) run(ctx context.Context, progress *activity.Progress) error {
 			progress.Step(i+1, len(p.items))
 			continue
 		}
-		if p.made[it.path] == fingerprint {
+		isMade := p.made[it.path] == fingerprint
+		if err := p.settleType(ctx, &n, types); err != nil {
+			say(progress, note{file: fileOf(it, nil), text: err.Error()})
+			fingerprint = "" // the type may be there the next time: the file is then not unchanged
+		}
+		if isMade {
 			progress.Count(created, 1)
+			progress.Affects(it.path.Partition())
 			progress.Step(i+1, len(p.items))
 			if err := p.remember(ctx, map[string][]byte{string(it.path): []byte(fingerprint)}); err != nil {
 				return err
 			}
 			continue
-		}
-		if err := p.settleType(ctx, &n, types); err != nil {
-			say(progress, note{file: fileOf(it, nil), text: err.Error()})
 		}
 		chunk = append(chunk, pending{n, fileOf(it, nil), fingerprint})
 		size += n.Content.Len()
@@ -247,6 +250,7 @@ func (p *plan) flush(ctx context.Context, progress *activity.Progress, chunk []p
 		return err
 	}
 	prints := map[string][]byte{}
+	written := map[string]bool{}
 	for i, o := range outcomes {
 		switch {
 		case o.Err != nil:
@@ -259,13 +263,15 @@ func (p *plan) flush(ctx context.Context, progress *activity.Progress, chunk []p
 		default:
 			progress.Count(updated, 1)
 		}
+		if !o.Same {
+			written[o.Path.Partition()] = true
+		}
 		prints[string(o.Path)] = []byte(chunk[i].fingerprint)
 	}
-	if err := p.remember(ctx, prints); err != nil {
-		return err
+	for _, partition := range slices.Sorted(maps.Keys(written)) {
+		progress.Affects(partition)
 	}
-	progress.Affects(nodes[0].Path.Partition())
-	return nil
+	return p.remember(ctx, prints)
 }
 
 func (p *plan) remember(ctx context.Context, prints map[string][]byte) error {
@@ -331,6 +337,9 @@ func (p *plan) files(ctx context.Context, progress *activity.Progress) error {
 			say(progress, note{name + "/" + file, err.Error(), true, failedFiles})
 		})
 		progress.Count(copiedFiles, copied)
+		if copied > 0 {
+			progress.Affects(at.Partition())
+		}
 		progress.Count(sameFiles, same)
 		var closed Closed
 		if errors.As(err, &closed) {

@@ -49,12 +49,12 @@ func (c Content) String() string {
 	return c.text
 }
 
-// Decode unmarshals the content into v; without content v stays as it is.
+// Decode unmarshals the content into v; without content v stays as it is. A value of another kind is *[ShapeError].
 func (c Content) Decode(v any) error {
 	if c.text == "" {
 		return nil
 	}
-	return json.Unmarshal([]byte(c.text), v)
+	return Shape(json.Unmarshal([]byte(c.text), v))
 }
 
 // MarshalBinary is the JSON text, for encodings that carry it as it is.

@@ -100,39 +100,6 @@ func CheckPartition(name string) error {
 	return nil
 }
 
-// CheckNew refuses, with *[PathError], a path that a new node may not have although one that is there
-// may: with characters that are not seen and make two paths look like one. These are format characters
-// (Unicode class Cf: marks of direction, zero-width spaces and joiners, the soft hyphen, the byte order
-// mark), fillers that have no shape, and code points that are no characters.
-func (p Path) CheckNew() error {
-	for _, r := range string(p) {
-		if r < utf8.RuneSelf {
-			continue
-		}
-		reason := ""
-		switch {
-		case unicode.Is(unicode.Bidi_Control, r):
-			reason = "a character that changes the direction of writing"
-		case unicode.Is(unicode.Cf, r), unicode.Is(invisible, r):
-			reason = "a character that is not seen"
-		case unicode.Is(unicode.Noncharacter_Code_Point, r):
-			reason = "a code point that is no character"
-		case unicode.Is(unicode.Co, r):
-			reason = "a code point for private use"
-		}
-		if reason != "" {
-			return pathError(string(p), fmt.Sprintf("it holds U+%04X, %s; leave it out", r, reason))
-		}
-	}
-	return nil
-}
-
-// invisible are letters and marks that have no shape.
-var invisible = &unicode.RangeTable{R16: []unicode.Range16{
-	{Lo: 0x034f, Hi: 0x034f, Stride: 1}, {Lo: 0x115f, Hi: 0x1160, Stride: 1}, {Lo: 0x17b4, Hi: 0x17b5, Stride: 1},
-	{Lo: 0x2800, Hi: 0x2800, Stride: 1}, {Lo: 0x3164, Hi: 0x3164, Stride: 1}, {Lo: 0xffa0, Hi: 0xffa0, Stride: 1},
-}}
-
 func checkPartition(name string) string {
 	if name == string(RootAccess) {
 		return ""

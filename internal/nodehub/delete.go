@@ -311,7 +311,7 @@ func (s *Service) deleteAll(ctx context.Context, root node.Path, paths []node.Pa
 		writes := make([]store.Write, len(rows))
 		var releases []func()
 		for i, n := range rows {
-			rel, err := s.access.Admit(access.Change{Path: n.Path, Version: n.Version + 1, Deleted: true, Node: n})
+			rel, err := s.access.Admit(ctx, access.Change{Path: n.Path, Version: n.Version + 1, Deleted: true, Node: n})
 			if err != nil {
 				each(releases)
 				return deleted, &PartialDeleteError{Path: root, Deleted: deleted, Failed: n.Path, Err: err}

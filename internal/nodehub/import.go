@@ -81,7 +81,7 @@ func (s *Service) importOnce(ctx context.Context, nodes []node.Node, todo []int,
 		}
 		if err == nil && !same {
 			var release func()
-			if release, err = s.access.Admit(access.Change{Path: w.Node.Path, Version: w.Node.Version, Node: w.Node}); err == nil {
+			if release, err = s.access.Admit(ctx, access.Change{Path: w.Node.Path, Version: w.Node.Version, Node: w.Node}); err == nil {
 				releases = append(releases, release)
 			}
 		}

@@ -86,8 +86,16 @@ func TestASchemaThatWouldTakeForEverHoldsNoNode(t *testing.T) {
 	}
 	r.create("acme/T", node.TypeNodeType, `{}`)
 	r.create("acme/n", "acme/T", `{"x":1}`)
-	r.patch("acme/T", `{"content":{"schema":`+schema+`},"$ref":"#/$defs/a60"}}}`)
-	_, err := r.c.Create(r.root, node.Node{Path: "acme/new", NodeType: "acme/T", Content: node.RawContent(`{}`)})
+	schema = `{"schema":` + schema + `},"$ref":"#/$defs/a60"}}`
+	_, err := r.c.Patch(r.root, "acme/T", []byte(`{"content":`+schema+`}`), nodehub.Condition{})
+	if bad := wantErr[*nodehub.SchemaError](t, err); !bad.Broken {
+		t.Errorf("where it is written: %v", err)
+	}
+	// One that an earlier version took.
+	if _, err := r.commit.Submit(r.root, store.Write{Op: store.OpUpdate, Expected: 1, Node: node.Node{Path: "acme/T", NodeType: node.TypeNodeType, Version: 2, Content: node.RawContent(schema)}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.c.Create(r.root, node.Node{Path: "acme/new", NodeType: "acme/T", Content: node.RawContent(`{}`)})
 	if bad := wantErr[*nodehub.SchemaError](t, err); !bad.Broken || bad.ProblemCode() != "invalid_content" {
 		t.Errorf("create: %v", err)
 	}

@@ -200,6 +200,9 @@ func compileSchema(n node.Node) (*compiled, error) {
 	if err := out.plan(text); err != nil {
 		return nil, broken(err)
 	}
+	if err := out.ends(); err != nil {
+		return nil, broken(err)
+	}
 	return out, nil
 }
 

@@ -174,7 +174,7 @@ func (k *checker) fits(s *jsonschema.Schema, v any, at place) bool {
 		return k.leaf(s, p, v)
 	}
 	if at.inPlace > maxInPlace {
-		panic(&workError{broken: true, reason: fmt.Sprintf("'%s' refers to itself, or through more than %d others, at the same value", shorten(s.Location), maxInPlace)})
+		panic(loops(s))
 	}
 	at.scope = k.enter(at.scope, p)
 	k.spend(2)

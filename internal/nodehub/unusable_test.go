@@ -2,6 +2,8 @@ package nodehub_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -11,11 +13,32 @@ import (
 // bad input: a type that no node could have
 func TestATypeWithAnUnusableSchemaIsRefusedWhereItIsWritten(t *testing.T) {
 	r := newRig(t)
-	for _, schema := range []string{`{"type":"bogus"}`, `{"pattern":"["}`, `{"$ref":"#/nope"}`, `5`, `[]`, `{"multipleOf":0}`} {
+	chain := func(n int) string {
+		defs := make([]string, n)
+		for i := range defs {
+			defs[i] = fmt.Sprintf(`"a%d":{"$ref":"#/$defs/a%d"}`, i, i+1)
+		}
+		return fmt.Sprintf(`{"$defs":{%s,"a%d":{"type":"object"}},"$ref":"#/$defs/a0"}`, strings.Join(defs, ","), n)
+	}
+	for _, schema := range []string{`{"type":"bogus"}`, `{"pattern":"["}`, `{"$ref":"#/nope"}`, `5`, `[]`, `{"multipleOf":0}`,
+		`{"$ref":"#"}`, `{"type":"object","$ref":"#"}`, `{"allOf":[{"$ref":"#"}]}`, `{"not":{"$ref":"#"}}`, `{"properties":{"a":{"$ref":"#/properties/a"}}}`,
+		`{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"allOf":[{},{"$ref":"#/$defs/a"}]}},"items":{"$ref":"#/$defs/a"}}`, chain(101)} {
 		_, err := r.c.Create(r.root, node.Node{Path: "acme/T", NodeType: node.TypeNodeType, Content: node.RawContent(`{"schema":` + schema + `}`)})
 		var bad *nodehub.SchemaError
 		if !errors.As(err, &bad) || !bad.Broken {
 			t.Errorf("%s: %v", schema, err)
+		}
+	}
+	// The control: parts that lead to themselves one level down, or only for some values.
+	for i, schema := range []string{`{"properties":{"a":{"$ref":"#"}}}`, `{"anyOf":[{"type":"object"},{"$ref":"#"}]}`, `{"$defs":{"a":{"$ref":"#/$defs/a"}},"type":"object"}`,
+		`{"not":{"required":["k"],"$ref":"#"}}`, `{"oneOf":[{"type":"object"},{"type":"string","not":{"$ref":"#"}}]}`, chain(99)} {
+		path := node.Path(fmt.Sprintf("acme/T%d", i))
+		if _, err := r.c.Create(r.root, node.Node{Path: path, NodeType: node.TypeNodeType, Content: node.RawContent(`{"schema":` + schema + `}`)}); err != nil {
+			t.Errorf("%.200s: %v", schema, err)
+			continue
+		}
+		if _, err := r.c.Create(r.root, node.Node{Path: path + "-node", NodeType: string(path), Content: node.RawContent(`{}`)}); err != nil {
+			t.Errorf("%.200s, a node: %v", schema, err)
 		}
 	}
 	if _, err := r.c.Create(r.root, node.Node{Path: "acme/T", NodeType: node.TypeNodeType, Content: node.RawContent(`{"schema":{"type":"object"}}`)}); err != nil {

@@ -131,9 +131,15 @@ func (s *Service) validate(ctx context.Context, n node.Node, before *node.Node) 
 	if hidden && (before == nil || before.NodeType != n.NodeType) && !s.types.isRegistered(n.NodeType) {
 		return &TypeError{NodeType: n.NodeType}
 	}
-	if v := s.check[n.NodeType]; v != nil {
-		if err := v(ctx, before, n); err != nil {
-			return err
+	guarding := []string{n.NodeType}
+	if before != nil && before.NodeType != n.NodeType {
+		guarding = append(guarding, before.NodeType) // what guards a node is not lifted by a change of its type
+	}
+	for _, name := range guarding {
+		if v := s.check[name]; v != nil {
+			if err := v(ctx, before, n); err != nil {
+				return err
+			}
 		}
 	}
 	err := s.types.check(ctx, n)

@@ -110,7 +110,7 @@ func (s *Service) commit(ctx context.Context, w store.Write) (node.Node, error) 
 		}
 		defer leave()
 	}
-	release, err := s.access.Admit(access.Change{Path: w.Node.Path, Version: w.Node.Version, Deleted: w.Op == store.OpDelete, Node: w.Node})
+	release, err := s.access.Admit(ctx, access.Change{Path: w.Node.Path, Version: w.Node.Version, Deleted: w.Op == store.OpDelete, Node: w.Node})
 	if err != nil {
 		return node.Node{}, err
 	}

@@ -461,14 +461,19 @@ func TestASpaceThatDiffersInCaseOnlyIsInTheWay(t *testing.T) {
 func TestANewPathHasNothingThatIsNotSeen(t *testing.T) {
 	r := newRig(t)
 	for path, want := range map[string]string{
-		"acme/a\u202eb":  "U+202E, a character that changes the direction",
-		"acme/a\u200bb":  "U+200B, a character that is not seen",
-		"acme/\ufeffa":   "U+FEFF, a character that is not seen",
-		"acme/a\u00ad/x": "U+00AD, a character that is not seen",
-		"acme/\u3164":    "U+3164, a character that is not seen",
-		"acme/a\ufffe":   "U+FFFE, a code point that is no character",
-		"acme/\ue000":    "U+E000, a code point for private use",
-		"acme/e\u0301":   "use \"acme/\u00e9\"",
+		"acme/a\u202eb":    "U+202E, a character that changes the direction",
+		"acme/a\u200bb":    "U+200B, a character that is not seen",
+		"acme/\ufeffa":     "U+FEFF, a character that is not seen",
+		"acme/a\u00ad/x":   "U+00AD, a character that is not seen",
+		"acme/\u3164":      "U+3164, a character that is not seen",
+		"acme/❤\ufe0f":     "U+FE0F, a variation selector",
+		"acme/a\U000e0100": "U+E0100, a variation selector",
+		"acme/a\u180b":     "U+180B, a variation selector",
+		"acme/a\ufff0":     "U+FFF0, a character that is not seen",
+		"acme/a\u2800":     "U+2800, a character that is not seen",
+		"acme/a\ufffe":     "U+FFFE, a code point that is no character",
+		"acme/\ue000":      "U+E000, a code point for private use",
+		"acme/e\u0301":     "use \"acme/\u00e9\"",
 	} {
 		_, err := r.c.Create(r.root, node.Node{Path: node.Path(path), Content: node.RawContent(`{}`)})
 		if bad := wantErr[*node.PathError](t, err); !strings.Contains(bad.Reason, want) {
@@ -488,7 +493,7 @@ func TestANewPathHasNothingThatIsNotSeen(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, path := range []string{"acme/\u00e9", "acme/日本語", "acme/ünï", "acme/❤️"} {
+	for _, path := range []string{"acme/\u00e9", "acme/日本語", "acme/ünï", "acme/❤", "acme/😀"} {
 		r.create(path, "", `{}`)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 const (
 	hintCorrupt    = "the file is damaged or is not a database of this program; keep it, and restore a backup into an empty data folder"
+	hintEmpty      = "what was in the database is gone, as by a copy that was cut short: restore a backup into an empty data folder; only if nothing was ever in it, remove the file and what is beside it under its name"
 	hintFull       = "free some space; writes go on by themselves then, and nothing that was acknowledged is lost"
 	hintPermission = "the user that runs this program needs to read and write the data folder and the files in it"
 	hintLocked     = "another program holds the database, such as a shell or a backup tool; end it"

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
@@ -131,6 +132,9 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err = s.migrate(ctx); err != nil {
 		return err
 	}
+	if err = os.Remove(file + newSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err = s.writer.prepare(ctx); err != nil {
 		return err
 	}
@@ -150,8 +154,23 @@ func (s *Store) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// prepareFile creates the file for its owner alone, and refuses one that is no database.
+// newSuffix names the file that stands beside a database from before it is created until it has its tables: an empty
+// database without it is one that has lost everything.
+const newSuffix = ".new"
+
+// prepareFile creates the file for its owner alone, and refuses one that is no database, or is none any more.
 func prepareFile(file string) error {
+	_, err := os.Stat(file)
+	isNew := errors.Is(err, fs.ErrNotExist)
+	if isNew {
+		mark, err := os.OpenFile(file+newSuffix, os.O_WRONLY|os.O_CREATE, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := mark.Close(); err != nil {
+			return err
+		}
+	}
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -159,10 +178,17 @@ func prepareFile(file string) error {
 	defer f.Close()
 	const magic = "SQLite format 3\x00"
 	head := make([]byte, len(magic))
-	if n, _ := f.ReadAt(head, 0); n > 0 && string(head[:n]) != magic {
+	n, _ := f.ReadAt(head, 0)
+	if n > 0 && string(head[:n]) != magic {
 		return &store.UnavailableError{Kind: store.UnavailableCorrupt, Op: "open", Hint: hintCorrupt, Err: errors.New("the file is not a database")}
 	}
-	return nil
+	if n > 0 || isNew {
+		return nil
+	}
+	if _, err := os.Stat(file + newSuffix); err == nil {
+		return nil // a first start ended here
+	}
+	return &store.UnavailableError{Kind: store.UnavailableCorrupt, Op: "open", Hint: hintEmpty, Err: errors.New("the file is empty")}
 }
 
 // openPool opens at most size connections with the settings of this package and further pragmas.

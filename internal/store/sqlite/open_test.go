@@ -77,6 +77,52 @@ func TestASecondStoreOnOneFileIsRefusedUntilTheFirstIsClosed(t *testing.T) {
 }
 
 // issue: a corrupt database file
+// A database that lost everything is not taken for a new one, also where its log still has something. One whose first
+// start ended before it had tables is.
+func TestAnEmptyFileIsNoNewDatabase(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "mesh.db")
+	first := open(t, sqlite.Options{File: file})
+	provision(t, first, "acme")
+	commit(t, first, create("acme/x", 1))
+	if _, err := os.Stat(file + ".new"); err == nil {
+		t.Error("the mark of a new database stays")
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, 0); err != nil {
+		t.Fatal(err)
+	}
+	log := []byte("what was written last")
+	for _, with := range []bool{false, true} {
+		if with {
+			if err := os.WriteFile(file+"-wal", log, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kind(t, tryOpen(t, file), store.UnavailableCorrupt, "the file is empty", "restore a backup")
+	}
+	if got, err := os.ReadFile(file + "-wal"); err != nil || !bytes.Equal(got, log) {
+		t.Errorf("the log: %q, %v", got, err)
+	}
+	// The control: a first start that ended at once.
+	young := filepath.Join(t.TempDir(), "young.db")
+	for _, name := range []string{young, young + ".new"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tryOpen(t, young); err != nil {
+		t.Error(err)
+	}
+	if err := os.Truncate(young, 0); err != nil {
+		t.Fatal(err)
+	}
+	kind(t, tryOpen(t, young), store.UnavailableCorrupt, "the file is empty")
+}
+
+// issue: a corrupt database file
 func TestAFileThatIsNoDatabaseOfOursIsRefusedAndLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	foreign := func(file string) {
