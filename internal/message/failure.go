@@ -57,7 +57,7 @@ const (
 	ReasonUnavailable = "unavailable" // what is needed to answer is away
 	ReasonUnknown     = "unknown"     // who serves the address could not be found out
 	ReasonLost        = "lost"        // the connection broke after the message had been sent
-	ReasonIsolated    = "isolated"    // the silo has heard nobody for a while, and others may serve in its place
+	ReasonIsolated    = "isolated"    // the silo does not know whether it still is one, and others may serve in its place
 	ReasonNoSilo      = "no-silo"     // no silo handles the node's type
 	ReasonUnreadable  = "unreadable"  // the message could not be carried to another silo
 )
