@@ -3,6 +3,8 @@ package hubmesh
 import (
 	"context"
 	"time"
+
+	"github.com/hubmesh/hubmesh/internal/store"
 )
 
 // Deafen ends what takes the changes of other processes to this one's caches.
@@ -25,4 +27,18 @@ func NodeHubs(m *Mesh, path string) int {
 		return 0
 	}
 	return 1
+}
+
+// Trust has the mesh decide with what it holds, however old that is.
+func (m *Mesh) Trust() { m.access.DecideWhile(nil) }
+
+// At reads a node as it was.
+func (m *Mesh) At(ctx context.Context, path string, version int64) (Node, error) {
+	return m.nodes.At(ctx, Path(path), version)
+}
+
+// Children counts the children of a path.
+func (m *Mesh) Children(ctx context.Context, path string) (int, error) {
+	list, _, err := m.nodes.Children(ctx, Path(path), store.Page{})
+	return len(list), err
 }

@@ -27,6 +27,8 @@ const (
 	// foreignFrom and foreignTo bound the pause before a row that another process has changed is read again.
 	foreignFrom = 50 * time.Millisecond
 	foreignTo   = 5 * time.Second
+	// feedEvery is how often it is looked at whether what others commit is still heard of.
+	feedEvery = 500 * time.Millisecond
 )
 
 // shared follows a database that several processes write.
@@ -81,6 +83,35 @@ func (m *Mesh) followShared(s *postgres.Store) {
 		f.feed.Committed()
 	}))
 	f.work.Go(f.keep)
+	f.work.Go(func() { f.doubt(m.mirrors.Undetermined) })
+}
+
+// current tells whether what this process holds may be answered from: it has been told of late what others commit.
+func (m *Mesh) current() bool {
+	f := m.shared
+	return f == nil || f.feed.Current()
+}
+
+// doubt says once that what others commit has not been heard of for too long, and calls lost; and that it is again.
+func (f *shared) doubt(lost func()) {
+	look := time.NewTicker(feedEvery)
+	defer look.Stop()
+	for current := true; ; {
+		select {
+		case <-f.ctx.Done():
+			return
+		case <-look.C:
+		}
+		now := f.feed.Current()
+		switch {
+		case current && !now:
+			f.log.Warn("what other processes commit could not be read for too long: until it can, permissions are undetermined, and requests are answered 503", "behind", f.feed.Behind())
+			lost()
+		case now && !current:
+			f.log.Info("what other processes commit is read again")
+		}
+		current = now
+	}
 }
 
 // told returns once everything that was committed before the call counts here. Without a database that others write it

@@ -136,18 +136,39 @@ func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	for _, ws := range h.byNode {
+	h.end(ErrClosed, func(context.Context, node.Path) bool { return true })
+}
+
+// Undetermined takes note that nothing has been heard of permissions for long: every watch of a reader whose
+// permissions are not known ends with *[access.UndeterminedError], so that it is opened anew where or when they are.
+func (h *Hub) Undetermined() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.end(&access.UndeterminedError{}, func(ctx context.Context, path node.Path) bool {
+		return h.nodes.MayRead(ctx, path) == access.Undetermined
+	})
+}
+
+// end ends the watches of some readers; h.mu is held.
+func (h *Hub) end(why error, of func(ctx context.Context, path node.Path) bool) {
+	for path, ws := range h.byNode {
 		for w := range ws {
-			w.end()
+			if of(w.ctx, path) {
+				w.end(why)
+			}
 		}
 	}
-	for _, ls := range h.byParent {
+	for path, ls := range h.byParent {
 		for l := range ls {
-			l.end()
+			if of(l.ctx, path) {
+				l.end(why)
+			}
 		}
 	}
 	for r := range h.results {
-		r.end()
+		if of(r.ctx, "") {
+			r.end(why)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -29,7 +30,7 @@ const (
 type live struct {
 	wake chan struct{} // capacity 1
 	mu   sync.Mutex
-	over bool
+	over error     // why it has ended; nil while it has not
 	last time.Time // of the last replacement
 	// opened is set by the first replacement. Until then a read fails as it would for anybody; after it
 	// the watch rides out an owner that is not there for the moment: it was never the owner's to end.
@@ -77,9 +78,9 @@ func (l *live) mark() {
 	}
 }
 
-func (l *live) end() {
+func (l *live) end(why error) {
 	l.mu.Lock()
-	l.over = true
+	l.over = cmp.Or(l.over, why)
 	l.mu.Unlock()
 	l.mark()
 }
@@ -116,8 +117,8 @@ func (l *live) changed(ctx context.Context) error {
 	l.mu.Lock()
 	over := l.over
 	l.mu.Unlock()
-	if over {
-		return ErrClosed
+	if over != nil {
+		return over
 	}
 	l.last = time.Now()
 	return nil

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -46,7 +47,7 @@ type Watch struct {
 	newest store.Change // the newest change that has arrived; Version 0 when none has
 	unsure bool         // permissions changed: ask again
 	missed bool         // changes may have been missed: read the node again
-	over   bool
+	over   error        // why it has ended; nil while it has not
 
 	held      node.Node // what the reader has
 	heldGone  bool      // the reader knows that the node is deleted
@@ -126,15 +127,16 @@ func (w *Watch) reset() {
 	w.signal()
 }
 
-func (w *Watch) end() {
+func (w *Watch) end(why error) {
 	w.mu.Lock()
-	w.over = true
+	w.over = cmp.Or(w.over, why)
 	w.mu.Unlock()
 	w.signal()
 }
 
-// Next returns the next frame, waiting for one. It ends with the cause of ctx, with ErrClosed, or with
-// an Unauthorized *message.Failure once the right to read is gone.
+// Next returns the next frame, waiting for one. It ends with the cause of ctx, with ErrClosed, with an
+// Unauthorized *message.Failure once the right to read is gone, or with *[access.UndeterminedError] once it has
+// not been known for long.
 func (w *Watch) Next(ctx context.Context) (Frame, error) {
 	for {
 		w.turned.end()
@@ -155,8 +157,8 @@ func (w *Watch) Next(ctx context.Context) (Frame, error) {
 		newest, unsure, over, missed := w.newest, w.unsure, w.over, w.missed
 		w.unsure, w.missed = false, false
 		w.mu.Unlock()
-		if over {
-			return Frame{}, ErrClosed
+		if over != nil {
+			return Frame{}, over
 		}
 		// Nothing is delivered after the right to read is gone, whatever woke us (edge.md AC-R1).
 		if unsure || w.opened {
@@ -174,7 +176,7 @@ func (w *Watch) Next(ctx context.Context) (Frame, error) {
 				return Frame{}, err
 			}
 		}
-		if missed && !over {
+		if missed {
 			c, err := w.read(newest)
 			if err != nil {
 				w.turned.end()

@@ -169,7 +169,11 @@ func (s *Service) collections(ctx context.Context, h *hub.Hub, r *CollectionsReq
 	if h.State().(*state).gone {
 		return nil, &store.NotFoundError{Path: path}
 	}
-	reply := &CollectionsReply{MayRead: s.MayRead(ctx, path) == access.Granted}
+	verdict := s.MayRead(ctx, path)
+	if verdict == access.Undetermined {
+		return nil, &access.UndeterminedError{Path: path}
+	}
+	reply := &CollectionsReply{MayRead: verdict == access.Granted}
 	for _, name := range r.Names {
 		if c, ok := s.content.find(path, name); ok {
 			reply.Collections = append(reply.Collections, c)

@@ -55,6 +55,9 @@ type Options struct {
 	Confirm func(ctx context.Context) bool
 	// Shared says that other processes write the same store.
 	Shared bool
+	// Current, when set, tells whether this process has been told of late what others have committed, so that what it
+	// holds may be answered from. It must be cheap.
+	Current func() bool
 	// Told, when set, returns once this process has been told everything that others had committed to the store before
 	// the call: what they took from whom counts here then.
 	Told func(context.Context) error
@@ -86,6 +89,7 @@ type Service struct {
 	isolated  func() bool
 	confirm   func(context.Context) bool
 	shared    bool
+	fed       func() bool
 	told      func(context.Context) error
 
 	kind  *hub.Kind            // of nodes whose type has no handlers of its own
@@ -112,7 +116,7 @@ func New(o Options) (*Service, error) {
 		o.Logger = o.Mesh.Logger()
 	}
 	s := &Service{
-		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated, confirm: o.Confirm, shared: o.Shared, told: o.Told,
+		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated, confirm: o.Confirm, shared: o.Shared, fed: o.Current, told: o.Told,
 		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store, o.Logger), queries: newFairPlaces(max(2, runtime.GOMAXPROCS(0)), "queries wait for their turn"), content: newCollections(), kinds: map[string]*hub.Kind{},
 	}
 	s.kind = s.newKind("node", o.Idle)

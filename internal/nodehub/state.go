@@ -62,7 +62,7 @@ func (s *Service) current(ctx context.Context, h *hub.Hub) (node.Node, error) {
 		return node.Node{}, err
 	}
 	st := h.State().(*state)
-	if n, ok := st.full(s.cache); ok {
+	if n, ok := st.full(s.cache); ok && (s.fed == nil || s.fed()) {
 		return n, nil
 	}
 	path := node.Path(h.Path())

@@ -1,0 +1,36 @@
+package access_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/hubmesh/hubmesh/internal/access"
+)
+
+// edge §2.2: nothing is decided with assignments that may have changed unheard
+func TestAnIndexThatIsNotFedDeterminesNothing(t *testing.T) {
+	x := load(t, grant("acme", "bob", "Viewer"))
+	fed := true
+	x.DecideWhile(func() bool { return fed })
+	if v := x.Evaluator().Check("bob", "acme", access.Read); v != access.Granted {
+		t.Fatalf("the control: %v", v)
+	}
+	fed = false
+	e := x.Evaluator()
+	for _, subject := range []access.Subject{"bob", "eve", access.Anonymous, ""} {
+		if v := e.Check(subject, "acme", access.Read); v != access.Undetermined || !errors.As(e.Require(subject, "acme", access.Read), new(*access.UndeterminedError)) {
+			t.Errorf("%q: %v", subject, v)
+		}
+		if e.Reaches(subject, "") || e.HoldsNothing(subject) || e.Loaded() {
+			t.Errorf("%q: something is decided", subject)
+		}
+	}
+	if v := e.Check(access.System, "acme", access.Administer); v != access.Granted {
+		t.Errorf("the program itself: %v", v)
+	}
+	x.Apply(set(grant("acme", "eve", "Viewer"), 2)) // what is told meanwhile counts afterwards
+	fed = true
+	if v := x.Evaluator().Check("eve", "acme", access.Read); v != access.Granted {
+		t.Errorf("fed again: %v", v)
+	}
+}
