@@ -55,6 +55,8 @@ type Options struct {
 	Confirm func(ctx context.Context) bool
 	// Shared says that other processes write the same store.
 	Shared bool
+	// Rivals says that hubs of other processes write the same nodes: no membership gives each node one hub.
+	Rivals bool
 	// Current, when set, tells whether this process has been told of late what others have committed, so that what it
 	// holds may be answered from. It must be cheap.
 	Current func() bool
@@ -89,6 +91,7 @@ type Service struct {
 	isolated  func() bool
 	confirm   func(context.Context) bool
 	shared    bool
+	rivals    bool
 	fed       func() bool
 	told      func(context.Context) error
 
@@ -116,7 +119,7 @@ func New(o Options) (*Service, error) {
 		o.Logger = o.Mesh.Logger()
 	}
 	s := &Service{
-		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated, confirm: o.Confirm, shared: o.Shared, fed: o.Current, told: o.Told,
+		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated, confirm: o.Confirm, shared: o.Shared, rivals: o.Rivals, fed: o.Current, told: o.Told,
 		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store, o.Logger), queries: newFairPlaces(max(2, runtime.GOMAXPROCS(0)), "queries wait for their turn"), content: newCollections(), kinds: map[string]*hub.Kind{},
 	}
 	s.kind = s.newKind("node", o.Idle)
