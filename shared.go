@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/auth"
+	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/feed"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -26,7 +28,7 @@ const (
 	activityIdle = 5 * time.Minute
 	// foreignFrom and foreignTo bound the pause before a row that another process has changed is read again.
 	foreignFrom = 50 * time.Millisecond
-	foreignTo   = 5 * time.Second
+	foreignTo   = time.Second
 	// feedEvery is how often it is looked at whether what others commit is still heard of.
 	feedEvery = 500 * time.Millisecond
 )
@@ -249,19 +251,36 @@ func (m *Mesh) foreign(i feed.Invalidation) {
 		return
 	}
 	_, assignment := i.Path.Scope()
-	if i.Kind != store.Deleted && (assignment || m.service.Follows(i.Path) || m.mirrors.Follows(i.Path)) {
-		n, err := m.readForeign(i.Path)
-		switch {
-		case errors.As(err, new(*store.NotFoundError)):
-			return // deleted since: that comes as a change of its own
-		case err != nil:
-			return // it has been logged, or the mesh is going down
-		}
-		c.Node, c.Version = n, n.Version
-		m.changed(c)
+	needed := assignment || m.service.Needs(i.Path)
+	if i.Kind == store.Deleted || !needed && !m.service.Follows(i.Path) && !m.mirrors.Follows(i.Path) {
+		m.forget(c)
 		return
 	}
-	m.forget(c)
+	n, err := m.readForeign(i.Path, needed)
+	var missing *store.NotFoundError
+	switch {
+	case errors.As(err, &missing):
+		m.vanished(c, missing.LastVersion)
+	case err != nil:
+		// Whoever uses the node reads its row: the next ones are not kept waiting.
+		m.forget(c)
+		m.service.Refresh(c.Path)
+	default:
+		c.Node, c.Version = n, n.Version
+		m.changed(c)
+	}
+}
+
+// vanished takes note that a row is gone of which a change was told. Its deletion is told as well, but not always
+// later: somebody may have moved the sequence of the positions.
+func (m *Mesh) vanished(c store.Change, last int64) {
+	c.Kind, c.Version = store.Deleted, max(c.Version, last)
+	m.access.Apply(access.Change{Path: c.Path, Deleted: true})
+	m.resolver.Evict(c.Path)
+	m.router.Changed(c.Path)
+	m.service.Changed(c)
+	m.service.Refresh(c.Path)
+	m.mirrors.Elsewhere(c)
 }
 
 // forget drops what is kept of a path whose row nobody here needs.
@@ -279,16 +298,20 @@ func (m *Mesh) forget(c store.Change) {
 	m.mirrors.Elsewhere(c)
 }
 
-// readForeign reads a row, again and again until the database answers: the change is told once.
-func (m *Mesh) readForeign(path node.Path) (node.Node, error) {
-	for pause := foreignFrom; ; pause = min(2*pause, foreignTo) {
-		n, err := m.store.Read(m.shared.ctx, path)
-		if err == nil || errors.As(err, new(*store.NotFoundError)) {
+// readForeign reads a row. One that this process decides with is read until the database answers, whatever it says
+// meanwhile: the change is told once, and what comes after it waits. So what is held is not current any more before
+// long, and permissions are undetermined.
+func (m *Mesh) readForeign(path node.Path, needed bool) (node.Node, error) {
+	for pause, said := foreignFrom, false; ; pause = min(2*pause, foreignTo) {
+		ctx, cancel := m.hubs.Bounds().Context(m.shared.ctx, budget.ForeignRead, "read '"+string(path)+"', which another process has changed")
+		n, err := m.store.Read(ctx, path)
+		cancel()
+		if err == nil || errors.As(err, new(*store.NotFoundError)) || !needed || m.shared.ctx.Err() != nil {
 			return n, err
 		}
-		if away := (*store.UnavailableError)(nil); errors.As(err, &away) && !away.Transient {
-			m.log.Error("a row that another program has changed can not be read; what is shown of it may be old", "path", string(path), "error", err)
-			return n, err
+		if away := (*store.UnavailableError)(nil); !said && (!errors.As(err, &away) || !away.Transient) {
+			said = true
+			m.log.Error("a row that permissions or files depend on was changed by another process and can not be read; it is tried again, and permissions are undetermined meanwhile", "path", string(path), "error", err)
 		}
 		if !m.shared.rest(pause) {
 			return n, err

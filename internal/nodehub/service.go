@@ -210,11 +210,17 @@ func (s *Service) Reset(ctx context.Context) error {
 // Forget takes a change by another process whose row is not needed: see [Service.Follows].
 func (s *Service) Forget(c store.Change) { s.types.changed(c) }
 
+// Needs tells whether the service decides with what stands at a path without asking its hub: it has to know of every
+// change there.
+func (s *Service) Needs(path node.Path) bool {
+	_, collection := collectionOwner(path)
+	return collection
+}
+
 // Follows tells whether the service holds anything of a path that a change by another process concerns, so
 // that it needs the row.
 func (s *Service) Follows(path node.Path) bool {
-	_, collection := collectionOwner(path)
-	return collection || s.mesh.Find(string(path)) != nil
+	return s.Needs(path) || s.mesh.Find(string(path)) != nil
 }
 
 // Changed takes a committed change from the store's feed: it tells the hub at the path, unless that
