@@ -319,20 +319,28 @@ func (m *Mesh) readForeign(path node.Path, needed bool) (node.Node, error) {
 	}
 }
 
-// reset has everything looked up anew: changes may have been missed.
+// reset has everything looked up anew: changes may have been missed. Permissions come first: nothing new is shown by
+// grants that may be old.
 func (m *Mesh) reset(cause string) {
 	m.log.Info("changes of other processes may have been missed; everything is looked up anew", "reason", cause)
+	if !m.insistently(m.loadAccess) {
+		return
+	}
 	m.resolver.Clear()
+	m.insistently(m.service.Reset)
+	m.mirrors.Reset()
+}
+
+// insistently looks something up until the database answers; false when the mesh goes down.
+func (m *Mesh) insistently(look func(context.Context) error) bool {
 	for pause := foreignFrom; ; pause = min(2*pause, foreignTo) {
-		err := m.service.Reset(m.shared.ctx)
-		if err == nil {
-			err = m.loadAccess(m.shared.ctx)
-		}
+		err := look(m.shared.ctx)
 		if err == nil || m.shared.ctx.Err() != nil {
-			break
+			return err == nil
 		}
-		m.log.Warn("looking everything up anew failed; it is tried again", "error", err)
+		if pause == foreignFrom {
+			m.log.Warn("looking everything up anew failed; it is tried again until the database answers, and permissions are undetermined meanwhile", "error", err)
+		}
 		m.shared.rest(pause)
 	}
-	m.mirrors.Reset()
 }
