@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/hubmesh/hubmesh/internal/access"
+	"github.com/hubmesh/hubmesh/internal/node"
 )
 
 // edge §2.2: nothing is decided with assignments that may have changed unheard
@@ -32,5 +33,31 @@ func TestAnIndexThatIsNotFedDeterminesNothing(t *testing.T) {
 	fed = true
 	if v := x.Evaluator().Check("eve", "acme", access.Read); v != access.Granted {
 		t.Errorf("fed again: %v", v)
+	}
+}
+
+// data §2: a read that follows lost commits takes an assignment back
+func TestALoadTakesBackWhatDidNotChangeMeanwhile(t *testing.T) {
+	kept, changed := grant("acme", "bob", "Viewer"), grant("acme", "eve", "Viewer")
+	kept.Version, changed.Version = 2, 2
+	x := load(t, kept, changed)
+	withdrawn := func(n node.Node, version int64) access.Change {
+		n.Content = node.RawContent(`{"accessObject":"nobody","roles":[]}`)
+		return set(n, version)
+	}
+	x.Apply(withdrawn(kept, 3)) // is lost
+	err := x.Load(func(yield func(node.Node, error) bool) {
+		x.Apply(withdrawn(changed, 3)) // while the assignments are read
+		_ = yield(kept, nil) && yield(changed, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := x.Evaluator()
+	if v := e.Check("bob", "acme", access.Read); v != access.Granted {
+		t.Errorf("what was lost counts: %v", v)
+	}
+	if v := e.Check("eve", "acme", access.Read); v != access.Denied { // the control
+		t.Errorf("what changed while it was read does not count: %v", v)
 	}
 }

@@ -107,7 +107,8 @@ func (x *Index) Load(nodes iter.Seq2[node.Node, error]) error {
 	for path, n := range read {
 		seen, ok := x.nodes[path]
 		_, changed := x.touched[path]
-		if !ok && !changed || ok && seen.version < n.Version {
+		// What did not change meanwhile is as it was read, also where a commit was lost and its version is lower.
+		if !changed || ok && seen.version < n.Version {
 			x.keep(n)
 		}
 	}

@@ -206,7 +206,7 @@ func (r *Relay) restarted(cause string, clock uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	r.echoes.restarted(clock, now)
+	r.echoes.restarted(clock, losing(cause), now)
 	r.resetAll(Invalidation{Reset: true, Cause: cause, At: now})
 }
 

@@ -104,13 +104,14 @@ func (h *Hub) Permissions(scope node.Path) {
 	}
 }
 
-// Reset takes note that everything may have changed: whatever is shown is read again.
+// Reset takes note that everything may have changed, and that commits which were told may have been lost: whatever is
+// shown is read again, and counts also with a lower version.
 func (h *Hub) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, ws := range h.byNode {
 		for w := range ws {
-			w.reset()
+			w.restart()
 		}
 	}
 	for _, ls := range h.byParent {

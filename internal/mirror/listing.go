@@ -53,13 +53,15 @@ func (l *live) news(now digest) bool {
 	return true
 }
 
-// digestOf sums up rows: each by its path, its version, and what else a replacement says of it.
-func digestOf[T any](rows []T, of func(T) (path node.Path, version int64, more bool)) (sum digest) {
+// digestOf sums up rows: each by its path, its version, when that was written, since a version may be lost and made
+// again, and what else a replacement says of it.
+func digestOf[T any](rows []T, of func(T) (path node.Path, version int64, at time.Time, more bool)) (sum digest) {
 	h := sha256.New()
 	text := []byte("rows")
 	for _, row := range rows {
-		path, version, more := of(row)
+		path, version, at, more := of(row)
 		text = strconv.AppendInt(append(append(text, path...), 0), version, 10)
+		text = strconv.AppendInt(append(text, ' '), at.UnixNano(), 10)
 		text = strconv.AppendBool(append(text, ' '), more)
 		h.Write(text)
 		text = append(text[:0], 0)
@@ -197,11 +199,11 @@ func (l *Listing) Next(ctx context.Context) ([]store.Entry, error) {
 	}
 }
 
-func entryOf(e store.Entry) (path node.Path, version int64, more bool) {
+func entryOf(e store.Entry) (path node.Path, version int64, at time.Time, more bool) {
 	if e.Node != nil {
-		version = e.Node.Version
+		version, at = e.Node.Version, e.Node.ModifiedAt
 	}
-	return e.Path, version, e.HasChildren
+	return e.Path, version, at, e.HasChildren
 }
 
 // Close ends the listing.
@@ -268,7 +270,9 @@ func (r *Result) Next(ctx context.Context) ([]node.Node, error) {
 	}
 }
 
-func rowOf(n node.Node) (path node.Path, version int64, more bool) { return n.Path, n.Version, false }
+func rowOf(n node.Node) (path node.Path, version int64, at time.Time, more bool) {
+	return n.Path, n.Version, n.ModifiedAt, false
+}
 
 func (r *Result) read() ([]node.Node, error) {
 	r.heldMu.Lock()

@@ -203,6 +203,7 @@ func (s *Service) Refresh(path node.Path) {
 // and collections are looked up anew.
 func (s *Service) Reset(ctx context.Context) error {
 	s.epoch.Add(1)
+	s.cache.clear()
 	s.types.clear()
 	return s.LoadCollections(ctx)
 }
@@ -235,6 +236,6 @@ func (s *Service) Changed(c store.Change) {
 		return
 	}
 	if h := s.mesh.Find(string(c.Path)); h != nil {
-		_ = changedType.PostHub(message.WithIdentity(context.Background(), message.SystemIdentity()), h, &changed{c}) // a hub that is going down reads the row anew when it comes back
+		_ = changedType.PostHub(message.WithIdentity(context.Background(), message.SystemIdentity()), h, &changed{c, s.epoch.Load()}) // a hub that is going down reads the row anew when it comes back
 	}
 }
