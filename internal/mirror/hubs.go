@@ -137,7 +137,7 @@ func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	h.end(ErrClosed, func(context.Context, node.Path) bool { return true })
+	h.end(func(context.Context, node.Path) error { return ErrClosed })
 }
 
 // Undetermined takes note that nothing has been heard of permissions for long: every watch of a reader whose
@@ -145,30 +145,33 @@ func (h *Hub) Close() {
 func (h *Hub) Undetermined() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.end(&access.UndeterminedError{}, func(ctx context.Context, path node.Path) bool {
-		return h.nodes.MayRead(ctx, path) == access.Undetermined
+	h.end(func(ctx context.Context, path node.Path) error {
+		if h.nodes.MayRead(ctx, path) != access.Undetermined {
+			return nil
+		}
+		return &access.UndeterminedError{Path: path}
 	})
 }
 
-// end ends the watches of some readers; h.mu is held.
-func (h *Hub) end(why error, of func(ctx context.Context, path node.Path) bool) {
+// end ends the watches for which there is a reason; h.mu is held.
+func (h *Hub) end(why func(ctx context.Context, path node.Path) error) {
 	for path, ws := range h.byNode {
 		for w := range ws {
-			if of(w.ctx, path) {
-				w.end(why)
+			if err := why(w.ctx, path); err != nil {
+				w.end(err)
 			}
 		}
 	}
 	for path, ls := range h.byParent {
 		for l := range ls {
-			if of(l.ctx, path) {
-				l.end(why)
+			if err := why(l.ctx, path); err != nil {
+				l.end(err)
 			}
 		}
 	}
 	for r := range h.results {
-		if of(r.ctx, "") {
-			r.end(why)
+		if err := why(r.ctx, ""); err != nil {
+			r.end(err)
 		}
 	}
 }
