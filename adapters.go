@@ -119,7 +119,7 @@ func (a watchAPI) Watch(ctx context.Context, path node.Path, after int64, turn h
 			return err
 		}
 		kind := map[mirror.FrameKind]httpapi.FrameKind{mirror.Full: httpapi.Full, mirror.Patch: httpapi.Patch, mirror.Deleted: httpapi.Deleted, mirror.Current: httpapi.Current}[f.Kind]
-		if err := emit(httpapi.Frame{Kind: kind, Version: f.Version, BasedOn: f.BasedOn, Node: f.Node, Patch: f.Patch}); err != nil {
+		if err := emit(httpapi.Frame{Kind: kind, Version: f.Version, BasedOn: f.BasedOn, Node: f.Node, Patch: f.Patch, Reset: f.Reset}); err != nil {
 			return err
 		}
 	}

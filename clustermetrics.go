@@ -62,7 +62,8 @@ func truth(b bool) float64 {
 
 // feedFamilies are the metrics of the change feed of a shared database.
 var feedFamilies = []family{
-	{"feed_live", "1 while changes of other processes are heard as they are made.", nil},
+	{"feed_live", "1 while changes of other processes are heard as they are made; 0 also when none could be read for 5 s.", nil},
+	{"feed_behind_seconds", "Since the beginning of the last read of changes that has had its effect; over 5 permissions are undetermined.", nil},
 	{"feed_lag_seconds", "From the commit of the change that was told last to its being told.", nil},
 	{"feed_pending", "Own changes whose row has not been read yet.", nil},
 	{"feed_queue", "Paths that wait for a subscriber.", []string{"subscriber"}},
@@ -85,6 +86,7 @@ func (m *Mesh) feedMetrics() prometheus.Collector {
 
 func (f *families) feed(s feed.Stats) {
 	f.gauge("feed_live", truth(s.Live))
+	f.gauge("feed_behind_seconds", s.Behind.Seconds())
 	f.gauge("feed_lag_seconds", s.Relay.Lag.Seconds())
 	f.gauge("feed_pending", float64(s.Relay.Pending))
 	for name, n := range s.Relay.Queues {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/hubmesh/hubmesh/internal/query"
+	"github.com/hubmesh/hubmesh/internal/store"
 	"github.com/hubmesh/hubmesh/internal/store/postgres"
 )
 
@@ -36,4 +38,37 @@ func NodeHubs(m *Mesh, path string) int {
 		return 0
 	}
 	return 1
+}
+
+// Trust has the mesh decide with what it holds, however old that is.
+func (m *Mesh) Trust() { m.access.DecideWhile(nil) }
+
+// At reads a node as it was.
+func (m *Mesh) At(ctx context.Context, path string, version int64) (Node, error) {
+	return m.nodes.At(ctx, Path(path), version)
+}
+
+// Children counts the children of a path.
+func (m *Mesh) Children(ctx context.Context, path string) (int, error) {
+	list, _, err := m.nodes.Children(ctx, Path(path), store.Page{})
+	return len(list), err
+}
+
+// Reset has everything looked up anew; reading is called while the assignments are read.
+func (m *Mesh) Reset(reading func()) {
+	real := m.store
+	defer func() { m.store = real }()
+	m.store = parked{real, reading}
+	m.reset("a test")
+}
+
+// parked is a store whose queries a test can watch.
+type parked struct {
+	store.Store
+	onSelect func()
+}
+
+func (p parked) Select(ctx context.Context, q query.Query) ([]Node, error) {
+	p.onSelect()
+	return p.Store.Select(ctx, q)
 }

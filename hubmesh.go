@@ -202,8 +202,13 @@ func (m *Mesh) openNodes(o Options) (err error) {
 		types[t.name] = t.build
 	}
 	isolated, confirm := m.isolated()
+	var current func() bool // nil: nobody else writes the store
+	if _, ok := m.store.(*postgres.Store); ok {
+		current = m.current
+		m.access.DecideWhile(current)
+	}
 	m.service, err = nodehub.New(nodehub.Options{Mesh: m.hubs, Store: m.store, Committer: m.commits, Access: m.access, Limits: m.limits,
-		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Isolated: isolated, Confirm: confirm, Shared: m.isShared, Told: m.told, Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate, node.TypeSpace: validateSpace}})
+		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Isolated: isolated, Confirm: confirm, Shared: m.isShared, Rivals: m.isShared && m.silo == nil, Current: current, Told: m.told, Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate, node.TypeSpace: validateSpace}})
 	if err != nil {
 		return err
 	}

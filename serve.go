@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/budget"
+	"github.com/hubmesh/hubmesh/internal/feed"
 	"github.com/hubmesh/hubmesh/internal/httpapi"
 	"github.com/hubmesh/hubmesh/internal/store"
 	"github.com/hubmesh/hubmesh/web"
@@ -120,8 +121,13 @@ func (r readiness) Waiting(ctx context.Context) []string {
 	}
 	ctx, cancel := r.m.hubs.Bounds().Context(ctx, budget.StoreRead, "readiness of the store")
 	defer cancel()
-	if r.m.shared != nil && !r.m.shared.feed.Stats().Live {
-		waiting = append(waiting, "the change feed of the database")
+	if r.m.shared != nil {
+		switch s := r.m.shared.feed.Stats(); {
+		case s.Behind > feed.MostBehind:
+			waiting = append(waiting, fmt.Sprintf("the change feed of the database: what other processes commit could not be read for %v", s.Behind.Round(time.Second)))
+		case !s.Live:
+			waiting = append(waiting, "the change feed of the database")
+		}
 	}
 	if err := r.m.store.Ready(ctx); err != nil {
 		reason := "store"

@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/auth"
+	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/feed"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -26,7 +28,9 @@ const (
 	activityIdle = 5 * time.Minute
 	// foreignFrom and foreignTo bound the pause before a row that another process has changed is read again.
 	foreignFrom = 50 * time.Millisecond
-	foreignTo   = 5 * time.Second
+	foreignTo   = time.Second
+	// feedEvery is how often it is looked at whether what others commit is still heard of.
+	feedEvery = 500 * time.Millisecond
 )
 
 // shared follows a database that several processes write.
@@ -81,6 +85,35 @@ func (m *Mesh) followShared(s *postgres.Store) {
 		f.feed.Committed()
 	}))
 	f.work.Go(f.keep)
+	f.work.Go(func() { f.doubt(m.mirrors.Undetermined) })
+}
+
+// current tells whether what this process holds may be answered from: it has been told of late what others commit.
+func (m *Mesh) current() bool {
+	f := m.shared
+	return f == nil || f.feed.Current()
+}
+
+// doubt says once that what others commit has not been heard of for too long, and calls lost; and that it is again.
+func (f *shared) doubt(lost func()) {
+	look := time.NewTicker(feedEvery)
+	defer look.Stop()
+	for current := true; ; {
+		select {
+		case <-f.ctx.Done():
+			return
+		case <-look.C:
+		}
+		now := f.feed.Current()
+		switch {
+		case current && !now:
+			f.log.Warn("what other processes commit could not be read for too long: until it can, permissions are undetermined, and requests are answered 503", "behind", f.feed.Behind())
+			lost()
+		case now && !current:
+			f.log.Info("what other processes commit is read again")
+		}
+		current = now
+	}
 }
 
 // told returns once everything that was committed before the call counts here. Without a database that others write it
@@ -218,19 +251,36 @@ func (m *Mesh) foreign(i feed.Invalidation) {
 		return
 	}
 	_, assignment := i.Path.Scope()
-	if i.Kind != store.Deleted && (assignment || m.service.Follows(i.Path) || m.mirrors.Follows(i.Path)) {
-		n, err := m.readForeign(i.Path)
-		switch {
-		case errors.As(err, new(*store.NotFoundError)):
-			return // deleted since: that comes as a change of its own
-		case err != nil:
-			return // it has been logged, or the mesh is going down
-		}
-		c.Node, c.Version = n, n.Version
-		m.changed(c)
+	needed := assignment || m.service.Needs(i.Path)
+	if i.Kind == store.Deleted || !needed && !m.service.Follows(i.Path) && !m.mirrors.Follows(i.Path) {
+		m.forget(c)
 		return
 	}
-	m.forget(c)
+	n, err := m.readForeign(i.Path, needed)
+	var missing *store.NotFoundError
+	switch {
+	case errors.As(err, &missing):
+		m.vanished(c, missing.LastVersion)
+	case err != nil:
+		// Whoever uses the node reads its row: the next ones are not kept waiting.
+		m.forget(c)
+		m.service.Refresh(c.Path)
+	default:
+		c.Node, c.Version = n, n.Version
+		m.changed(c)
+	}
+}
+
+// vanished takes note that a row is gone of which a change was told. Its deletion is told as well, but not always
+// later: somebody may have moved the sequence of the positions.
+func (m *Mesh) vanished(c store.Change, last int64) {
+	c.Kind, c.Version = store.Deleted, max(c.Version, last)
+	m.access.Apply(access.Change{Path: c.Path, Deleted: true})
+	m.resolver.Evict(c.Path)
+	m.router.Changed(c.Path)
+	m.service.Changed(c)
+	m.service.Refresh(c.Path)
+	m.mirrors.Elsewhere(c)
 }
 
 // forget drops what is kept of a path whose row nobody here needs.
@@ -248,16 +298,20 @@ func (m *Mesh) forget(c store.Change) {
 	m.mirrors.Elsewhere(c)
 }
 
-// readForeign reads a row, again and again until the database answers: the change is told once.
-func (m *Mesh) readForeign(path node.Path) (node.Node, error) {
-	for pause := foreignFrom; ; pause = min(2*pause, foreignTo) {
-		n, err := m.store.Read(m.shared.ctx, path)
-		if err == nil || errors.As(err, new(*store.NotFoundError)) {
+// readForeign reads a row. One that this process decides with is read until the database answers, whatever it says
+// meanwhile: the change is told once, and what comes after it waits. So what is held is not current any more before
+// long, and permissions are undetermined.
+func (m *Mesh) readForeign(path node.Path, needed bool) (node.Node, error) {
+	for pause, said := foreignFrom, false; ; pause = min(2*pause, foreignTo) {
+		ctx, cancel := m.hubs.Bounds().Context(m.shared.ctx, budget.ForeignRead, "read '"+string(path)+"', which another process has changed")
+		n, err := m.store.Read(ctx, path)
+		cancel()
+		if err == nil || errors.As(err, new(*store.NotFoundError)) || !needed || m.shared.ctx.Err() != nil {
 			return n, err
 		}
-		if away := (*store.UnavailableError)(nil); errors.As(err, &away) && !away.Transient {
-			m.log.Error("a row that another program has changed can not be read; what is shown of it may be old", "path", string(path), "error", err)
-			return n, err
+		if away := (*store.UnavailableError)(nil); !said && (!errors.As(err, &away) || !away.Transient) {
+			said = true
+			m.log.Error("a row that permissions or files depend on was changed by another process and can not be read; it is tried again, and permissions are undetermined meanwhile", "path", string(path), "error", err)
 		}
 		if !m.shared.rest(pause) {
 			return n, err
@@ -265,20 +319,28 @@ func (m *Mesh) readForeign(path node.Path) (node.Node, error) {
 	}
 }
 
-// reset has everything looked up anew: changes may have been missed.
+// reset has everything looked up anew: changes may have been missed. Permissions come first: nothing new is shown by
+// grants that may be old.
 func (m *Mesh) reset(cause string) {
 	m.log.Info("changes of other processes may have been missed; everything is looked up anew", "reason", cause)
+	if !m.insistently(m.loadAccess) {
+		return
+	}
 	m.resolver.Clear()
+	m.insistently(m.service.Reset)
+	m.mirrors.Reset()
+}
+
+// insistently looks something up until the database answers; false when the mesh goes down.
+func (m *Mesh) insistently(look func(context.Context) error) bool {
 	for pause := foreignFrom; ; pause = min(2*pause, foreignTo) {
-		err := m.service.Reset(m.shared.ctx)
-		if err == nil {
-			err = m.loadAccess(m.shared.ctx)
-		}
+		err := look(m.shared.ctx)
 		if err == nil || m.shared.ctx.Err() != nil {
-			break
+			return err == nil
 		}
-		m.log.Warn("looking everything up anew failed; it is tried again", "error", err)
+		if pause == foreignFrom {
+			m.log.Warn("looking everything up anew failed; it is tried again until the database answers, and permissions are undetermined meanwhile", "error", err)
+		}
 		m.shared.rest(pause)
 	}
-	m.mirrors.Reset()
 }

@@ -52,3 +52,47 @@ func TestAGrantThatOneProcessDeletedWithItsNodeDoesNotOpenTheNextOneThatAnotherM
 		}
 	}
 }
+
+// AC-R1, issue 4: where changes may have been missed, permissions are looked up before anything else
+func TestAProcessThatLooksEverythingUpAnewShowsNothingNewByGrantsOfBefore(t *testing.T) {
+	_, url := database(t)
+	a, ctx := share(t, url)
+	b, _ := share(t, url)
+	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Create(ctx, "acme", "Space", map[string]any{"s": "old"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Grant(ctx, "acme", "alice", "Viewer"); err != nil {
+		t.Fatal(err)
+	}
+	alice := hubmesh.As(t.Context(), "alice")
+	eventually(t, "the grant to count", func() error { _, err := b.Get(alice, "acme"); return err })
+	if err := b.Synced(); err != nil {
+		t.Fatal(err)
+	}
+	b.Deafen() // it misses what comes now
+	if err := a.Delete(ctx, "acme/_Access/alice_Access", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Patch(ctx, "acme", map[string]any{"content": map[string]any{"s": "SECRET"}}, hubmesh.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	looked := false
+	b.Reset(func() {
+		looked = true
+		if n, err := b.Get(alice, "acme"); err != nil || n.Content.Text() != `{"s":"old"}` {
+			t.Errorf("while the assignments are read alice is shown %s: %v", n.Content.Text(), err)
+		}
+	})
+	if !looked {
+		t.Error("the assignments were not read")
+	}
+	if _, err := b.Get(alice, "acme"); err == nil {
+		t.Error("alice reads on")
+	}
+	if n, err := b.Get(ctx, "acme"); err != nil || n.Content.Text() != `{"s":"SECRET"}` { // the control: rows are looked up, too
+		t.Errorf("%s: %v", n.Content.Text(), err)
+	}
+}

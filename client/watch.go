@@ -46,7 +46,8 @@ type WatchOptions struct {
 	GiveUp time.Duration
 }
 
-// Watch calls fn with the node and then with each change, in the order of versions and each once, until
+// Watch calls fn with the node and then with each change, in the order of versions and each once (only where the server
+// has lost its last versions, as by a failover or a restored backup, does it go back to what is stored), until
 // ctx ends, fn returns an error, or the server ends the watch for good: the error then says why, such as
 // a right to read that was withdrawn. A connection that had been good and is lost is made again, after a
 // wait with jitter, and goes on from the version held. The first connection is not retried.
@@ -157,11 +158,12 @@ func (w *watch) take(name string, data []byte) error {
 		BasedOn int64           `json:"basedOn"`
 		Node    json.RawMessage `json:"node"`
 		Patch   json.RawMessage `json:"patch"`
+		Reset   bool            `json:"reset"` // what is held was lost
 	}
 	if err := json.Unmarshal(data, &f); err != nil {
 		return fmt.Errorf("a frame is no JSON: %w", err)
 	}
-	if f.Version <= w.version && w.version != 0 {
+	if f.Version <= w.version && w.version != 0 && !f.Reset {
 		return nil // seen
 	}
 	ev := Event{Kind: Kind(name), Version: f.Version, BasedOn: f.BasedOn, Patch: f.Patch}

@@ -104,6 +104,17 @@ func TestAChangeThatDoesNotFollowAsksForTheWholeNode(t *testing.T) {
 	}
 }
 
+// data §2
+func TestAWatchGoesBackWithAServerThatHasLostItsLastVersions(t *testing.T) {
+	s := &streams{scripts: []string{full(5, "lost") + full(3, "late") + // the control
+		"event: full\nid: 3\ndata: {\"version\":3,\"reset\":true,\"node\":{\"path\":\"a\",\"name\":\"kept\",\"version\":3}}\n\n" + patch(4, 3, `{"name":"B"}`) +
+		"event: deleted\ndata: {\"version\":2,\"reset\":true}\n\n"}}
+	seen, _, err := follow(t, s)
+	if diff := cmp.Diff([]string{"full 5 lost", "full 3 kept", "patch 4 B", "deleted 2 "}, seen); diff != "" || !HasCode(err, "not_found") {
+		t.Fatalf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
 // AC-R1
 func TestAWatchEndsWithTheServersReason(t *testing.T) {
 	s := &streams{scripts: []string{full(3, "A") + "event: end\ndata: {\"code\":\"not_found\",\"status\":404,\"retry\":\"never\",\"detail\":\"withdrawn\"}\n\n", full(4, "B")}}

@@ -22,11 +22,11 @@ func (e *DeniedError) Error() string {
 	return fmt.Sprintf("%s lacks %s on '%s'", who, e.Need, e.Path)
 }
 
-// UndeterminedError says that the permissions at Path can not be decided yet. It is transient.
+// UndeterminedError says that the permissions at Path can not be decided for the moment. It is transient.
 type UndeterminedError struct{ Path node.Path }
 
 func (e *UndeterminedError) Error() string {
-	return fmt.Sprintf("the permissions on '%s' are not known yet: the assignments are still being read; try again", e.Path)
+	return fmt.Sprintf("the permissions on '%s' are not known for the moment: the assignments, or their changes, could not be read yet; try again", e.Path)
 }
 
 // LastAdminError says that a change would leave the root scope without an Admin who can sign in.

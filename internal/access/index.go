@@ -40,6 +40,7 @@ type known struct {
 type Index struct {
 	current atomic.Pointer[Evaluator]
 	report  func(Problem)
+	fed     func() bool // nil: always
 
 	mu       sync.Mutex
 	nodes    map[node.Path]known
@@ -74,8 +75,20 @@ func NewIndex(report func(Problem)) *Index {
 	return x
 }
 
-// Evaluator returns the snapshot of now.
-func (x *Index) Evaluator() *Evaluator { return x.current.Load() }
+// undetermined determines nothing.
+var undetermined = &Evaluator{}
+
+// DecideWhile has the index determine nothing while fed is false: whoever feeds it may be cut off from what others
+// change. It is called before the index is used, and fed, which must be cheap, with every question.
+func (x *Index) DecideWhile(fed func() bool) { x.fed = fed }
+
+// Evaluator returns the snapshot of now; one that is not loaded where it may be too old to decide with.
+func (x *Index) Evaluator() *Evaluator {
+	if x.fed != nil && !x.fed() {
+		return undetermined
+	}
+	return x.current.Load()
+}
 
 // Load reads every assignment that the store holds and makes the index able to decide. An error of the
 // sequence leaves it as it was. Load may be called again, one at a time: what it then does not find, and what did not
@@ -99,7 +112,8 @@ func (x *Index) Load(nodes iter.Seq2[node.Node, error]) error {
 	for path, n := range read {
 		seen, ok := x.nodes[path]
 		_, changed := x.touched[path]
-		if !ok && !changed || ok && seen.version < n.Version {
+		// What did not change meanwhile is as it was read, also where a commit was lost and its version is lower.
+		if !changed || ok && seen.version < n.Version {
 			x.keep(n)
 		}
 	}

@@ -19,6 +19,7 @@ const (
 	Activate
 	Initialise
 	StoreRead
+	ForeignRead
 	Confirm
 	Ride
 	Commit
@@ -61,6 +62,7 @@ var bounds = [count]row{
 	Activate:      {name: "activate", own: 30 * time.Second, work: true, doc: "reading a node's row to start its hub"},
 	Initialise:    {name: "initialise", own: 120 * time.Second, work: true, doc: "all initialisers of one hub"},
 	StoreRead:     {name: "store-read", own: 5 * time.Second, work: true, doc: "one read of the store"},
+	ForeignRead:   {name: "foreign-read", own: 2 * time.Second, work: true, doc: "one read of a row that another process has changed; what was changed later waits"},
 	Confirm:       {name: "confirm", own: time.Second, doc: "asking the membership whether this silo is still the one to answer"},
 	Ride:          {name: "ride", own: 3 * time.Second, doc: "asking again for a client while the silo of a node comes or goes"},
 	Commit:        {name: "commit", own: 20 * time.Second, work: true, doc: "one group commit, queue included"},
@@ -85,7 +87,7 @@ var bounds = [count]row{
 
 // nested lists which bound must be smaller than which: the first lapses inside the second.
 var nested = [][2]Bound{
-	{Read, Request}, {Defer, Request}, {TokenCheck, Read}, {StoreRead, TokenCheck}, {Confirm, StoreRead}, {Confirm, Ride}, {Ride, Read}, {StoreRead, Read},
+	{Read, Request}, {Defer, Request}, {TokenCheck, Read}, {StoreRead, TokenCheck}, {Confirm, StoreRead}, {ForeignRead, StoreRead}, {Confirm, Ride}, {Ride, Read}, {StoreRead, Read},
 	{StoreRead, Activate}, {StoreRead, Resolve}, {Activate, Initialise}, {Commit, Request}, {Commit, Delete}, {Delete, Request},
 	{Quiesce, HostedDispose}, {HostedDispose, Watchdog}, {Watchdog, Teardown}, {Handshake, Read}, {SiloDial, Handshake}, {SiloWrite, Read}, {HTTPShutdown, Teardown},
 	{HTTPHeader, HTTPBody}, {HTTPBody, Request}, {ContentIO, Request},

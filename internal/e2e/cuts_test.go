@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -150,8 +151,8 @@ func TestWhoeverSpeaksGarbageToASiloDisturbsNobody(t *testing.T) {
 	}
 }
 
-// issue 5: the database is killed and away
-func TestWithTheDatabaseAwayWhatIsServedAnswersAndWritesAreRefusedUntilItIsBack(t *testing.T) {
+// issue 5: the database is killed and away; issue 4: permissions come by it, too
+func TestWithTheDatabaseAwayTheViewHoldsAndPermissionsAreUndeterminedUntilItIsBack(t *testing.T) {
 	t.Parallel()
 	proxy, err := server.Proxy()
 	if err != nil {
@@ -184,7 +185,16 @@ func TestWithTheDatabaseAwayWhatIsServedAnswersAndWritesAreRefusedUntilItIsBack(
 		return nil
 	})
 	for _, p := range all {
-		p.sees("a", "b", "c") // the last view holds
+		if line := `hubmesh_cluster_members{state="up"} 3`; !strings.Contains(p.metrics(), line+"\n") { // the last view holds
+			t.Errorf("%s does not say %s", p.name, line)
+		}
+		wait(t, p.name+" to determine nothing", func() error {
+			_, err := p.client().Get(t.Context(), nodes[0])
+			if !client.HasCode(err, "undetermined") && !client.HasCode(err, "unavailable") { // that its token can not be checked
+				return fmt.Errorf("it answers %w", err)
+			}
+			return nil
+		})
 		wait(t, p.name+" to be unready", func() error {
 			if text, err := p.unready(); err != nil || text == "" {
 				return fmt.Errorf("it is ready: %w", err)

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -46,25 +47,63 @@ func (b *buffer) keep(r store.ChangeRow) {
 		l = &latest{}
 		b.paths[r.Path] = l
 	}
-	if r.Pos > l.any.Pos {
+	if l.any.Pos == 0 || before(l.any, r) {
 		l.any = r
 	}
-	if r.Origin != "" && r.Origin == b.origin && r.Pos > l.own.Pos {
+	if r.Origin != "" && r.Origin == b.origin && (l.own.Pos == 0 || before(l.own, r)) {
 		l.own = r
 	}
 }
 
 func (b *buffer) size() int { return len(b.list) + len(b.paths) }
 
-// rows returns what is kept, by position.
+// rows returns what is kept, by position, and each path in the order of its commits.
 func (b *buffer) rows() []store.ChangeRow {
 	rows := b.list
 	for _, l := range b.paths {
 		rows = append(rows, l.any)
-		if l.own.Pos != 0 && l.own.Pos != l.any.Pos {
+		if l.own.Pos != 0 && (l.own.XID != l.any.XID || l.own.Pos != l.any.Pos) {
 			rows = append(rows, l.own)
 		}
 	}
 	slices.SortFunc(rows, byPos)
+	inOrder(rows)
 	return rows
+}
+
+// inOrder puts the rows of hubmesh processes for one path, which stand by position, into the order of their versions:
+// at the places that they have. Nothing is moved but where the sequence of the positions was.
+func inOrder(rows []store.ChangeRow) {
+	highest := make(map[node.Path]int64, len(rows))
+	var moved map[node.Path][]int // the places of paths that are not in order
+	for _, r := range rows {
+		if r.Origin == "" {
+			continue
+		}
+		if r.Version < highest[r.Path] {
+			if moved == nil {
+				moved = map[node.Path][]int{}
+			}
+			moved[r.Path] = nil
+		}
+		highest[r.Path] = max(highest[r.Path], r.Version)
+	}
+	if moved == nil {
+		return
+	}
+	for i, r := range rows {
+		if places, ok := moved[r.Path]; ok && r.Origin != "" {
+			moved[r.Path] = append(places, i)
+		}
+	}
+	for _, places := range moved {
+		sorted := make([]store.ChangeRow, len(places))
+		for i, at := range places {
+			sorted[i] = rows[at]
+		}
+		slices.SortFunc(sorted, func(a, b store.ChangeRow) int { return cmp.Compare(a.Version, b.Version) })
+		for i, at := range places {
+			rows[at] = sorted[i]
+		}
+	}
 }

@@ -135,11 +135,11 @@ func (e *echoes) seen(clock uint64, brought map[node.Path][]int64) {
 	}
 }
 
-// restarted says that the feed began anew, at clock.
-func (e *echoes) restarted(clock uint64, now time.Time) {
+// restarted says that the feed began anew, at clock, and whether commits that were told may have been lost.
+func (e *echoes) restarted(clock uint64, lost bool, now time.Time) {
 	e.seen(clock, nil)
 	e.until = now.Add(longestEarly)
-	if e.recent == nil {
+	if e.recent == nil || lost { // the version of what was told and lost says nothing any more
 		e.recent = map[node.Path]int64{}
 	}
 }

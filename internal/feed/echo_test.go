@@ -64,7 +64,7 @@ func (w *telling) hand(effects []readerEffect) {
 		case read, start, verify:
 			w.clock = w.echoes.clock
 		case reset:
-			w.echoes.restarted(w.clock, w.now)
+			w.echoes.restarted(w.clock, false, w.now)
 			for path, versions := range w.order { // the cache reads anew
 				w.fresh[path] = versions[len(versions)-1]
 			}
@@ -220,5 +220,20 @@ func TestWithoutChangeRowsNothingIsKept(t *testing.T) {
 	}
 	if e.count != 0 {
 		t.Error(e.count)
+	}
+}
+
+// data §2, issue 4: the next life of a version that was lost is told
+func TestAVersionThatWasToldAndLostHoldsBackNoneThatIsPublishedAfterIt(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		var e echoes
+		e.following = true
+		now := time.Now()
+		e.restarted(0, false, now)
+		e.other(store.ChangeRow{Path: "p", Version: 4, Origin: "other"})
+		e.restarted(0, lost, now)
+		if tell, _ := e.published("p", 2); tell != lost { // the control: nothing was lost, and something newer was told
+			t.Errorf("lost %v: told %v", lost, tell)
+		}
 	}
 }

@@ -25,6 +25,7 @@ type Feed struct {
 	written  chan struct{} // capacity 1: this process has committed
 	live     chan struct{}
 	liveOnce sync.Once
+	fresh    freshness
 
 	mu        sync.Mutex // guards what follows
 	token     uint64
@@ -49,7 +50,8 @@ type Stats struct {
 	BadPayloads    int64
 	Notifies       int64 // wake-ups that were sent
 	NotifyFailures int64
-	Live           bool // the feed listens, or needs none
+	Live           bool          // the feed listens, or needs none, and is not behind for too long
+	Behind         time.Duration // see [Feed.Behind]
 }
 
 const (
@@ -66,6 +68,7 @@ func Open(source Source, relay *Relay, log *slog.Logger) *Feed {
 		source.Poll = defaultPoll
 	}
 	f := &Feed{source: source, relay: relay, log: log, look: make(chan struct{}, 1), overran: make(chan struct{}, 1), written: make(chan struct{}, 1), live: make(chan struct{}), waiting: map[uint64]func(){}}
+	f.fresh.from = time.Now()
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	relay.follow(func() { wake(f.overran) })
 	f.work.Go(f.follow)
@@ -110,10 +113,10 @@ func (f *Feed) Stats() Stats {
 	f.mu.Lock()
 	stats := f.stats
 	f.mu.Unlock()
-	stats.Relay = f.relay.Stats()
+	stats.Relay, stats.Behind = f.relay.Stats(), f.Behind()
 	select {
 	case <-f.live:
-		stats.Live = true
+		stats.Live = stats.Behind <= MostBehind
 	default:
 	}
 	return stats

@@ -101,6 +101,7 @@ func (f *Feed) follow() {
 	poll := time.NewTicker(f.source.Poll)
 	defer poll.Stop()
 	clock := uint64(0) // the relay's, when the running call began
+	var began time.Time
 	connections := 0
 	effects := []readerEffect{connect{}}
 	for {
@@ -109,17 +110,19 @@ func (f *Feed) follow() {
 			switch e := effect.(type) {
 			case deliver:
 				f.relay.rows(e.rows, clock, f.source.Origin, f.source.Unsure)
+				f.delivered(began)
 				f.wakeConsumers()
 			case reset:
 				f.hasReset(e.cause)
 				f.relay.restarted(e.cause, clock)
+				f.delivered(began)
 				f.wakeConsumers()
 			case synced:
 				f.synced(e.tokens)
 			case standby:
 				r.trouble(errStandby)
 			default:
-				clock = f.relay.clock()
+				clock, began = f.relay.clock(), time.Now()
 				event = r.call(f.ctx, effect)
 				if event == nil {
 					return

@@ -46,3 +46,12 @@ func floorOf(p store.Position) uint64 {
 }
 
 func byPos(a, b store.ChangeRow) int { return cmp.Compare(a.Pos, b.Pos) }
+
+// before tells which of two rows of one path was committed first. Positions say so, unless somebody has moved their
+// sequence; of two that hubmesh processes wrote the versions do, which they count upwards over all lives of a path.
+func before(a, b store.ChangeRow) bool {
+	if a.Origin != "" && b.Origin != "" && a.Version != b.Version {
+		return a.Version < b.Version
+	}
+	return a.Pos < b.Pos
+}

@@ -63,6 +63,19 @@ func (q *queue) marked() func() {
 	return q.order.Remove(e).(*queued).told
 }
 
+// marks removes all marks.
+func (q *queue) marks() (told []func()) {
+	for e := q.order.Front(); e != nil; {
+		next := e.Next()
+		if item := e.Value.(*queued); item.told != nil {
+			q.order.Remove(e)
+			told = append(told, item.told)
+		}
+		e = next
+	}
+	return told
+}
+
 // take removes what is to be told of a path.
 func (q *queue) take(path node.Path) (Invalidation, bool) {
 	e, ok := q.paths[path]

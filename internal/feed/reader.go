@@ -29,6 +29,15 @@ const (
 	causeOverrun  = "too many own changes were not read back"
 )
 
+// losing tells whether commits may have been lost at a reset.
+func losing(cause string) bool {
+	switch cause {
+	case causeServer, causeTimeline, causeLost, causeAway:
+		return true
+	}
+	return false
+}
+
 // reader keeps the position (storage.md §2, §6). It has no goroutine, clock or connection: step takes an
 // event and returns what to do, in order; of connect, start, verify and read at most one, the last.
 type reader struct {

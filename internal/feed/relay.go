@@ -156,24 +156,35 @@ func (r *Relay) follow(lost func()) {
 // Told returns once every subscriber of the invalidation channel has taken what was queued for it before the call, or
 // with the context's cause.
 func (r *Relay) Told(ctx context.Context) error {
+	done := make(chan struct{})
+	r.mark(func() { close(done) })
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// mark has told called once every subscriber of the invalidation channel has taken what is queued for it now, or has
+// ended. It is called by the last of them, and must be short.
+func (r *Relay) mark(told func()) {
 	r.mu.Lock()
-	subs := slices.Clone(r.subs)
-	done := make([]chan struct{}, len(subs))
-	for i, s := range subs {
-		done[i] = make(chan struct{})
-		s.queue.mark(func() { close(done[i]) })
+	subs := r.subs
+	var left atomic.Int64
+	left.Store(int64(len(subs)))
+	for _, s := range subs {
+		s.queue.mark(func() {
+			if left.Add(-1) == 0 {
+				told()
+			}
+		})
 		wake(s.wake)
 	}
 	r.mu.Unlock()
-	for i, s := range subs {
-		select {
-		case <-done[i]:
-		case <-s.gone:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	if len(subs) == 0 {
+		told()
 	}
-	return nil
 }
 
 // unfollow says that no more change rows come.
@@ -195,7 +206,7 @@ func (r *Relay) restarted(cause string, clock uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	r.echoes.restarted(clock, now)
+	r.echoes.restarted(clock, losing(cause), now)
 	r.resetAll(Invalidation{Reset: true, Cause: cause, At: now})
 }
 

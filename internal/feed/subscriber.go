@@ -62,6 +62,12 @@ func (r *Relay) tell(s *subscriber) {
 		select {
 		case <-s.ended:
 			<-s.turn // for good: after a running call there is no other
+			r.mu.Lock()
+			marks := s.queue.marks()
+			r.mu.Unlock()
+			for _, told := range marks {
+				told()
+			}
 			return
 		case <-s.wake:
 		}

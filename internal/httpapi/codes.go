@@ -79,8 +79,8 @@ var codes = []code{
 		"Something that is needed for an answer is away. With `outcome` \"unknown\" the write may have happened: read to find out.", "`outcome`; `deleted` and `failed` of a deletion that stopped on its way: how many nodes went, and where it stopped"},
 	{"overloaded", http.StatusServiceUnavailable, retryAfter, "Overloaded",
 		"A queue is full, or there was no time or place for a part of the work. Nothing was queued and nothing was done.", ""},
-	{"undetermined", http.StatusServiceUnavailable, retryAfter, "Permissions not known yet",
-		"The access assignments are still being read. This is no denial.", ""},
+	{"undetermined", http.StatusServiceUnavailable, retryAfter, "Permissions not known for the moment",
+		"The access assignments are still being read, or what other processes have changed of them could not be read for five seconds. This is no denial.", ""},
 	{"storage_full", http.StatusInsufficientStorage, retryAfter, "The disk is full",
 		"Nothing was written. What was acknowledged before is kept. Free some space.", ""},
 }

@@ -80,6 +80,7 @@ type Frame struct {
 	BasedOn int64
 	Node    node.Node
 	Patch   node.Content
+	Reset   bool // of a Full or Deleted: what the reader holds was lost, so that Version may be lower
 }
 
 // Turn is a connection's: what a watch makes for it is made in its turn, one thing at a time, and written before

@@ -98,6 +98,8 @@ func TestAWatchSendsTheNodeAndThenItsChanges(t *testing.T) {
 	l.want("event: deleted\nid: 5\ndata: {\"version\":5}\n")
 	m.feed <- Frame{Kind: Full, Version: 6, Node: doc("acme/a", 6)}
 	l.want("event: full\nid: 6\n")
+	m.feed <- Frame{Kind: Full, Version: 2, Node: doc("acme/a", 2), Reset: true} // the database has lost what came after
+	l.want("event: full\nid: 2\ndata: {\"version\":2,\"reset\":true,\"node\":{\"path\":\"acme/a\"")
 }
 
 // fault 36

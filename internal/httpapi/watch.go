@@ -51,6 +51,9 @@ func (s *Server) nodeEvents(path node.Path, after int64, sub string) subscriptio
 func frameEvent(f Frame, sub string) (event, error) {
 	data := append([]byte{'{'}, sub...)
 	data = strconv.AppendInt(append(data, `"version":`...), f.Version, 10)
+	if f.Reset {
+		data = append(data, `,"reset":true`...)
+	}
 	switch f.Kind {
 	case Full:
 		data = append(f.Node.AppendJSON(append(data, `,"node":`...)), '}')

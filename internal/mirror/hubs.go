@@ -104,13 +104,14 @@ func (h *Hub) Permissions(scope node.Path) {
 	}
 }
 
-// Reset takes note that everything may have changed: whatever is shown is read again.
+// Reset takes note that everything may have changed, and that commits which were told may have been lost: whatever is
+// shown is read again, and counts also with a lower version.
 func (h *Hub) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, ws := range h.byNode {
 		for w := range ws {
-			w.reset()
+			w.restart()
 		}
 	}
 	for _, ls := range h.byParent {
@@ -136,18 +137,42 @@ func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	for _, ws := range h.byNode {
+	h.end(func(context.Context, node.Path) error { return ErrClosed })
+}
+
+// Undetermined takes note that nothing has been heard of permissions for long: every watch of a reader whose
+// permissions are not known ends with *[access.UndeterminedError], so that it is opened anew where or when they are.
+func (h *Hub) Undetermined() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.end(func(ctx context.Context, path node.Path) error {
+		if h.nodes.MayRead(ctx, path) != access.Undetermined {
+			return nil
+		}
+		return &access.UndeterminedError{Path: path}
+	})
+}
+
+// end ends the watches for which there is a reason; h.mu is held.
+func (h *Hub) end(why func(ctx context.Context, path node.Path) error) {
+	for path, ws := range h.byNode {
 		for w := range ws {
-			w.end()
+			if err := why(w.ctx, path); err != nil {
+				w.end(err)
+			}
 		}
 	}
-	for _, ls := range h.byParent {
+	for path, ls := range h.byParent {
 		for l := range ls {
-			l.end()
+			if err := why(l.ctx, path); err != nil {
+				l.end(err)
+			}
 		}
 	}
 	for r := range h.results {
-		r.end()
+		if err := why(r.ctx, ""); err != nil {
+			r.end(err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -29,7 +30,7 @@ const (
 type live struct {
 	wake chan struct{} // capacity 1
 	mu   sync.Mutex
-	over bool
+	over error     // why it has ended; nil while it has not
 	last time.Time // of the last replacement
 	// opened is set by the first replacement. Until then a read fails as it would for anybody; after it
 	// the watch rides out an owner that is not there for the moment: it was never the owner's to end.
@@ -52,13 +53,15 @@ func (l *live) news(now digest) bool {
 	return true
 }
 
-// digestOf sums up rows: each by its path, its version, and what else a replacement says of it.
-func digestOf[T any](rows []T, of func(T) (path node.Path, version int64, more bool)) (sum digest) {
+// digestOf sums up rows: each by its path, its version, when that was written, since a version may be lost and made
+// again, and what else a replacement says of it.
+func digestOf[T any](rows []T, of func(T) (path node.Path, version int64, at time.Time, more bool)) (sum digest) {
 	h := sha256.New()
 	text := []byte("rows")
 	for _, row := range rows {
-		path, version, more := of(row)
+		path, version, at, more := of(row)
 		text = strconv.AppendInt(append(append(text, path...), 0), version, 10)
+		text = strconv.AppendInt(append(text, ' '), at.UnixNano(), 10)
 		text = strconv.AppendBool(append(text, ' '), more)
 		h.Write(text)
 		text = append(text[:0], 0)
@@ -77,9 +80,9 @@ func (l *live) mark() {
 	}
 }
 
-func (l *live) end() {
+func (l *live) end(why error) {
 	l.mu.Lock()
-	l.over = true
+	l.over = cmp.Or(l.over, why)
 	l.mu.Unlock()
 	l.mark()
 }
@@ -116,8 +119,8 @@ func (l *live) changed(ctx context.Context) error {
 	l.mu.Lock()
 	over := l.over
 	l.mu.Unlock()
-	if over {
-		return ErrClosed
+	if over != nil {
+		return over
 	}
 	l.last = time.Now()
 	return nil
@@ -196,11 +199,11 @@ func (l *Listing) Next(ctx context.Context) ([]store.Entry, error) {
 	}
 }
 
-func entryOf(e store.Entry) (path node.Path, version int64, more bool) {
+func entryOf(e store.Entry) (path node.Path, version int64, at time.Time, more bool) {
 	if e.Node != nil {
-		version = e.Node.Version
+		version, at = e.Node.Version, e.Node.ModifiedAt
 	}
-	return e.Path, version, e.HasChildren
+	return e.Path, version, at, e.HasChildren
 }
 
 // Close ends the listing.
@@ -267,7 +270,9 @@ func (r *Result) Next(ctx context.Context) ([]node.Node, error) {
 	}
 }
 
-func rowOf(n node.Node) (path node.Path, version int64, more bool) { return n.Path, n.Version, false }
+func rowOf(n node.Node) (path node.Path, version int64, at time.Time, more bool) {
+	return n.Path, n.Version, n.ModifiedAt, false
+}
 
 func (r *Result) read() ([]node.Node, error) {
 	r.heldMu.Lock()

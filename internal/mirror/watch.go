@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -13,6 +14,8 @@ import (
 
 // ErrClosed ends a watch whose process goes down: subscribe again.
 var ErrClosed = errors.New("mirror: the process is shutting down")
+
+var errOvertaken = errors.New("mirror: what was read may have been lost meanwhile")
 
 // FrameKind says what a frame is.
 type FrameKind uint8
@@ -32,6 +35,7 @@ type Frame struct {
 	BasedOn int64        // of a Patch
 	Node    node.Node    // of a Full
 	Patch   node.Content // of a Patch: an RFC 7396 merge patch over the node's public JSON
+	Reset   bool         // of a Full or Deleted: what the reader holds was lost, so that Version may be lower
 }
 
 // Watch follows one node. Next is called by one goroutine; Close by any.
@@ -46,7 +50,8 @@ type Watch struct {
 	newest store.Change // the newest change that has arrived; Version 0 when none has
 	unsure bool         // permissions changed: ask again
 	missed bool         // changes may have been missed: read the node again
-	over   bool
+	anew   bool         // so may commits have been lost: what is read counts whatever its version
+	over   error        // why it has ended; nil while it has not
 
 	held      node.Node // what the reader has
 	heldGone  bool      // the reader knows that the node is deleted
@@ -126,15 +131,24 @@ func (w *Watch) reset() {
 	w.signal()
 }
 
-func (w *Watch) end() {
+// restart has the node read again, and forgets what has arrived before.
+func (w *Watch) restart() {
 	w.mu.Lock()
-	w.over = true
+	w.missed, w.anew, w.newest = true, true, store.Change{}
 	w.mu.Unlock()
 	w.signal()
 }
 
-// Next returns the next frame, waiting for one. It ends with the cause of ctx, with ErrClosed, or with
-// an Unauthorized *message.Failure once the right to read is gone.
+func (w *Watch) end(why error) {
+	w.mu.Lock()
+	w.over = cmp.Or(w.over, why)
+	w.mu.Unlock()
+	w.signal()
+}
+
+// Next returns the next frame, waiting for one. It ends with the cause of ctx, with ErrClosed, with an
+// Unauthorized *message.Failure once the right to read is gone, or with *[access.UndeterminedError] once it has
+// not been known for long.
 func (w *Watch) Next(ctx context.Context) (Frame, error) {
 	for {
 		w.turned.end()
@@ -152,11 +166,11 @@ func (w *Watch) Next(ctx context.Context) (Frame, error) {
 		}
 		err := w.allowed() // of what has come by now, even if it is gone, and its denial too, at the second look
 		w.mu.Lock()
-		newest, unsure, over, missed := w.newest, w.unsure, w.over, w.missed
-		w.unsure, w.missed = false, false
+		newest, unsure, over, missed, anew := w.newest, w.unsure, w.over, w.missed, w.anew
+		w.unsure, w.missed, w.anew = false, false, false
 		w.mu.Unlock()
-		if over {
-			return Frame{}, ErrClosed
+		if over != nil {
+			return Frame{}, over
 		}
 		// Nothing is delivered after the right to read is gone, whatever woke us (edge.md AC-R1).
 		if unsure || w.opened {
@@ -174,15 +188,27 @@ func (w *Watch) Next(ctx context.Context) (Frame, error) {
 				return Frame{}, err
 			}
 		}
-		if missed && !over {
+		if missed {
 			c, err := w.read(newest)
 			if err != nil {
 				w.turned.end()
 				rest(ctx, w.wake, rideMin)
-				w.reset()
+				w.again(anew)
 				continue
 			}
 			newest = c
+		}
+		if anew && w.opened {
+			if w.behind(newest) {
+				w.turned.end()
+				rest(ctx, w.wake, rideMin)
+				w.again(true)
+				continue
+			}
+			if f, ok := w.other(newest); ok {
+				return f, nil
+			}
+			continue
 		}
 		if f, ok := w.step(newest); ok {
 			return f, nil
@@ -197,21 +223,65 @@ func (w *Watch) read(newest store.Change) (store.Change, error) {
 	var missing *store.NotFoundError
 	switch {
 	case errors.As(err, &missing):
-		if missing.LastVersion > newest.Version {
+		if missing.LastVersion > newest.Version || newest.Kind == 0 {
 			newest = store.Change{Kind: store.Deleted, Path: w.path, Version: missing.LastVersion}
 		}
 	case err != nil:
 		return newest, err
-	case n.Version > newest.Version:
+	case n.Version > newest.Version || newest.Kind == 0:
 		newest = store.Change{Kind: store.Updated, Path: w.path, Node: n, Version: n.Version}
 	}
 	w.mu.Lock()
-	if newest.Version > w.newest.Version {
+	defer w.mu.Unlock()
+	if w.anew {
+		return newest, errOvertaken
+	}
+	if newest.Version > w.newest.Version || w.newest.Kind == 0 {
 		w.newest = newest
 	}
-	newest = w.newest
+	return w.newest, nil
+}
+
+// behind tells whether an older version was read than the reader holds, although that is not lost: the owner has not
+// been told of it yet, which another program may have written.
+func (w *Watch) behind(newest store.Change) bool {
+	if newest.Kind == store.Deleted || w.heldGone || newest.Version >= w.heldSince {
+		return false
+	}
+	kept, err := w.hub.nodes.At(w.ctx, w.path, w.heldSince)
+	return err == nil && sameRecord(kept, w.held)
+}
+
+func sameRecord(a, b node.Node) bool {
+	return a.Version == b.Version && a.ModifiedAt.Equal(b.ModifiedAt) && a.SameAs(b)
+}
+
+// again has the node read again, after a read that has failed.
+func (w *Watch) again(anew bool) {
+	w.mu.Lock()
+	w.missed, w.anew = true, w.anew || anew
 	w.mu.Unlock()
-	return newest, nil
+	w.signal()
+}
+
+// other is the next frame where what the reader holds may have been lost: what is there, if that is anything else.
+func (w *Watch) other(newest store.Change) (Frame, bool) {
+	if newest.Kind == store.Deleted {
+		if w.heldGone && newest.Version == w.heldSince {
+			return Frame{}, false
+		}
+		lost := newest.Version <= w.heldSince
+		w.heldSince, w.heldGone, w.held = newest.Version, true, node.Node{}
+		return Frame{Kind: Deleted, Version: newest.Version, Reset: lost}, true
+	}
+	if newest.Version > w.heldSince {
+		return w.step(newest)
+	}
+	if !w.heldGone && sameRecord(newest.Node, w.held) {
+		return Frame{}, false
+	}
+	w.held, w.heldSince, w.heldGone = newest.Node, newest.Version, false
+	return Frame{Kind: Full, Version: newest.Version, Node: newest.Node, Reset: true}, true
 }
 
 func (w *Watch) allowed() error {
@@ -257,7 +327,11 @@ func (w *Watch) first(newest store.Change) (Frame, bool) {
 	full := Frame{Kind: Full, Version: newest.Version, Node: newest.Node}
 	w.held, w.heldSince = newest.Node, newest.Version
 	switch {
-	case w.resume <= 0 || w.resume > newest.Version:
+	case w.resume <= 0:
+		return full, true
+	case w.resume > newest.Version: // it was read elsewhere before it has come here, or it was lost since
+		_, err := w.hub.nodes.At(w.ctx, w.path, w.resume)
+		full.Reset = errors.As(err, new(*store.NotFoundError))
 		return full, true
 	case w.resume == newest.Version:
 		return Frame{Kind: Current, Version: newest.Version}, true

@@ -66,6 +66,15 @@ func (c *contentCache) put(path node.Path, version int64, content node.Content) 
 	}
 }
 
+// clear forgets everything.
+func (c *contentCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.size = 0
+	c.order.Init()
+	clear(c.byKey)
+}
+
 func (c *contentCache) drop(path node.Path) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -45,6 +45,9 @@ func (c *Client) Children(ctx context.Context, path node.Path, page store.Page) 
 			return nil, "", err
 		}
 		now := c.s.access.Evaluator()
+		if !now.Loaded() {
+			return nil, "", &access.UndeterminedError{Path: path}
+		}
 		for _, entry := range all {
 			if !listed(entry.Path, page) {
 				continue

@@ -177,7 +177,11 @@ func (c *Client) Select(ctx context.Context, q query.Query) ([]node.Node, error)
 	}
 	defer c.s.queries.leave(string(subject))
 	nodes, err := c.s.store.Select(ctx, q.Only(func(n node.Node) bool { return e.Check(subject, n.Path, access.Read) == access.Granted }))
-	if now := c.s.access.Evaluator(); now != e {
+	now := c.s.access.Evaluator()
+	if !now.Loaded() {
+		return nil, &access.UndeterminedError{}
+	}
+	if now != e {
 		// What was written after it was denied is in the rows, and the denial is not in what they were read with.
 		nodes = slices.DeleteFunc(nodes, func(n node.Node) bool { return now.Check(subject, n.Path, access.Read) != access.Granted })
 	}

@@ -64,11 +64,17 @@ func collectionOwner(path node.Path) (owner node.Path, ok bool) {
 
 // apply takes a configuration node or its removal; the highest version of a path wins.
 func (c *collections) apply(n node.Node, version int64, deleted bool) {
+	c.take(n, version, deleted, true)
+}
+
+// take takes what was told, or what was read: that counts also with a lower version, where nothing was told since the
+// read began.
+func (c *collections) take(n node.Node, version int64, deleted, told bool) {
 	owner, ok := collectionOwner(n.Path)
 	if !ok {
 		return
 	}
-	e := entry{version: version, deleted: deleted || n.NodeType != TypeCollection, fresh: true}
+	e := entry{version: version, deleted: deleted || n.NodeType != TypeCollection, fresh: told}
 	if err := n.Content.Decode(&e.Collection); err != nil {
 		e.deleted = true
 	}
@@ -78,7 +84,7 @@ func (c *collections) apply(n node.Node, version int64, deleted bool) {
 	if c.of[owner] == nil {
 		c.of[owner] = map[string]entry{}
 	}
-	if old, ok := c.of[owner][e.Name]; !ok || old.version < version {
+	if old, ok := c.of[owner][e.Name]; !ok || old.version < version || !told && !old.fresh {
 		c.of[owner][e.Name] = e
 	}
 }
@@ -123,6 +129,7 @@ func (s *Service) LoadCollections(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.content.begin()
 	nodes, err := s.store.Select(ctx, q)
 	if err != nil {
 		return err
@@ -131,12 +138,24 @@ func (s *Service) LoadCollections(ctx context.Context) error {
 	return nil
 }
 
+// begin says that everything is about to be read: what is told from now on is newer than that may be.
+func (c *collections) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, byName := range c.of {
+		for name, e := range byName {
+			e.fresh = false
+			byName[name] = e
+		}
+	}
+}
+
 // load takes what was read; a configuration that was not found is gone.
 func (c *collections) load(nodes []node.Node) {
 	found := make(map[node.Path]bool, len(nodes))
 	for _, n := range nodes {
 		found[n.Path] = true
-		c.apply(n, n.Version, false)
+		c.take(n, n.Version, false, false)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +188,11 @@ func (s *Service) collections(ctx context.Context, h *hub.Hub, r *CollectionsReq
 	if h.State().(*state).gone {
 		return nil, &store.NotFoundError{Path: path}
 	}
-	reply := &CollectionsReply{MayRead: s.MayRead(ctx, path) == access.Granted}
+	verdict := s.MayRead(ctx, path)
+	if verdict == access.Undetermined {
+		return nil, &access.UndeterminedError{Path: path}
+	}
+	reply := &CollectionsReply{MayRead: verdict == access.Granted}
 	for _, name := range r.Names {
 		if c, ok := s.content.find(path, name); ok {
 			reply.Collections = append(reply.Collections, c)

@@ -64,7 +64,10 @@ type (
 		MayRead     bool // an independent evaluation for this caller
 	}
 
-	changed struct{ change store.Change }
+	changed struct {
+		change store.Change
+		epoch  uint64 // of the service when it was told
+	}
 	refresh struct{}
 )
 

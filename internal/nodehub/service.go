@@ -55,6 +55,11 @@ type Options struct {
 	Confirm func(ctx context.Context) bool
 	// Shared says that other processes write the same store.
 	Shared bool
+	// Rivals says that hubs of other processes write the same nodes: no membership gives each node one hub.
+	Rivals bool
+	// Current, when set, tells whether this process has been told of late what others have committed, so that what it
+	// holds may be answered from. It must be cheap.
+	Current func() bool
 	// Told, when set, returns once this process has been told everything that others had committed to the store before
 	// the call: what they took from whom counts here then.
 	Told func(context.Context) error
@@ -86,6 +91,8 @@ type Service struct {
 	isolated  func() bool
 	confirm   func(context.Context) bool
 	shared    bool
+	rivals    bool
+	fed       func() bool
 	told      func(context.Context) error
 
 	kind  *hub.Kind            // of nodes whose type has no handlers of its own
@@ -112,7 +119,7 @@ func New(o Options) (*Service, error) {
 		o.Logger = o.Mesh.Logger()
 	}
 	s := &Service{
-		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated, confirm: o.Confirm, shared: o.Shared, told: o.Told,
+		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated, confirm: o.Confirm, shared: o.Shared, rivals: o.Rivals, fed: o.Current, told: o.Told,
 		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store, o.Logger), queries: newFairPlaces(max(2, runtime.GOMAXPROCS(0)), "queries wait for their turn"), content: newCollections(), kinds: map[string]*hub.Kind{},
 	}
 	s.kind = s.newKind("node", o.Idle)
@@ -196,6 +203,7 @@ func (s *Service) Refresh(path node.Path) {
 // and collections are looked up anew.
 func (s *Service) Reset(ctx context.Context) error {
 	s.epoch.Add(1)
+	s.cache.clear()
 	s.types.clear()
 	return s.LoadCollections(ctx)
 }
@@ -203,11 +211,17 @@ func (s *Service) Reset(ctx context.Context) error {
 // Forget takes a change by another process whose row is not needed: see [Service.Follows].
 func (s *Service) Forget(c store.Change) { s.types.changed(c) }
 
+// Needs tells whether the service decides with what stands at a path without asking its hub: it has to know of every
+// change there.
+func (s *Service) Needs(path node.Path) bool {
+	_, collection := collectionOwner(path)
+	return collection
+}
+
 // Follows tells whether the service holds anything of a path that a change by another process concerns, so
 // that it needs the row.
 func (s *Service) Follows(path node.Path) bool {
-	_, collection := collectionOwner(path)
-	return collection || s.mesh.Find(string(path)) != nil
+	return s.Needs(path) || s.mesh.Find(string(path)) != nil
 }
 
 // Changed takes a committed change from the store's feed: it tells the hub at the path, unless that
@@ -222,6 +236,6 @@ func (s *Service) Changed(c store.Change) {
 		return
 	}
 	if h := s.mesh.Find(string(c.Path)); h != nil {
-		_ = changedType.PostHub(message.WithIdentity(context.Background(), message.SystemIdentity()), h, &changed{c}) // a hub that is going down reads the row anew when it comes back
+		_ = changedType.PostHub(message.WithIdentity(context.Background(), message.SystemIdentity()), h, &changed{c, s.epoch.Load()}) // a hub that is going down reads the row anew when it comes back
 	}
 }

@@ -33,7 +33,7 @@ func TestAChangeThatWasToldLateDoesNotTakeAHubThatDoubtsItsRowBack(t *testing.T)
 			t.Fatal(err)
 		}
 		for _, version := range []int64{16, 18} {
-			if _, err := s.takeChange(t.Context(), h, &changed{store.Change{Kind: store.Updated, Path: "acme/x", Version: version, Node: at(version)}}); err != nil {
+			if _, err := s.takeChange(t.Context(), h, &changed{store.Change{Kind: store.Updated, Path: "acme/x", Version: version, Node: at(version)}, 0}); err != nil {
 				t.Fatal(err)
 			}
 		}

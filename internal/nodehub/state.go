@@ -62,7 +62,7 @@ func (s *Service) current(ctx context.Context, h *hub.Hub) (node.Node, error) {
 		return node.Node{}, err
 	}
 	st := h.State().(*state)
-	if n, ok := st.full(s.cache); ok {
+	if n, ok := st.full(s.cache); ok && (s.fed == nil || s.fed()) {
 		return n, nil
 	}
 	path := node.Path(h.Path())
@@ -92,7 +92,8 @@ func (s *Service) reload(ctx context.Context, h *hub.Hub) (node.Node, error) {
 		return node.Node{}, err
 	}
 	// data.md §1.3.4: an external row counts when it is newer; an equal one passes.
-	if n.Version >= st.node.Version || st.stale {
+	// After a reset the held one may have been lost.
+	if n.Version >= st.node.Version || st.stale || st.epoch != epoch {
 		st.set(s.cache, n)
 		st.epoch = epoch
 	}
@@ -103,6 +104,9 @@ func (s *Service) reload(ctx context.Context, h *hub.Hub) (node.Node, error) {
 func (s *Service) takeChange(_ context.Context, h *hub.Hub, m *changed) (*hub.None, error) {
 	st := h.State().(*state)
 	c := m.change
+	if now := s.epoch.Load(); m.epoch != now || st.epoch != now {
+		return nil, nil // it may have been lost, or the row is read before its next use
+	}
 	if c.Version <= st.node.Version {
 		return nil, nil // an echo, or older than what is held
 	}

@@ -45,33 +45,33 @@ func (s *Service) put(ctx context.Context, h *hub.Hub, r *PutRequest) (*NodeRepl
 
 // update is the one write path of an existing node, on its hub's turn: compute, prove the change, mint
 // the version, commit, and only then answer. A write that meets a newer version is computed again over
-// it, unless the caller named a version.
+// it, unless the caller named a version. What makes a commit needless or refuses it is decided by the stored row
+// where others write it, too: what is held may be older than what they acknowledged.
 func (s *Service) update(ctx context.Context, h *hub.Hub, cond Condition, change func(node.Node) (node.Node, error)) (*NodeReply, error) {
 	path := node.Path(h.Path())
 	if err := s.permit(ctx, path, access.Update); err != nil {
 		return nil, err
 	}
 	st := h.State().(*state)
+	sure := !s.rivals // whether what is held is what is stored
 	for attempt := 0; ; attempt++ {
 		cur, err := s.current(ctx, h)
 		if err != nil {
 			return nil, err
 		}
-		if cond.Absent {
-			return nil, &store.ExistsError{Path: path, Version: cur.Version}
+		next, err := s.next(ctx, cur, cond, change)
+		if !sure && (err != nil || next.SameAs(cur)) {
+			if cur, err = s.reload(ctx, h); err != nil {
+				return nil, err
+			}
+			sure = true
+			next, err = s.next(ctx, cur, cond, change)
 		}
-		if cond.Version != 0 && cond.Version != cur.Version {
-			return nil, &store.ConflictError{Path: path, Expected: cond.Version, Actual: cur.Version}
-		}
-		next, err := change(cur)
 		if err != nil {
 			return nil, err
 		}
 		if next.SameAs(cur) {
 			return &NodeReply{Node: cur}, nil // data.md §1.3.1: a version only on a proven change
-		}
-		if err := s.validate(ctx, next, &cur); err != nil {
-			return nil, err
 		}
 		next.Version = cur.Version + 1
 		next.ModifiedAt, next.ModifiedBy = s.stamp(), author(ctx)
@@ -99,6 +99,21 @@ func (s *Service) update(ctx context.Context, h *hub.Hub, cond Condition, change
 			return nil, err
 		}
 	}
+}
+
+// next is a node after a change of one whose version meets the condition.
+func (s *Service) next(ctx context.Context, cur node.Node, cond Condition, change func(node.Node) (node.Node, error)) (node.Node, error) {
+	if cond.Absent {
+		return node.Node{}, &store.ExistsError{Path: cur.Path, Version: cur.Version}
+	}
+	if cond.Version != 0 && cond.Version != cur.Version {
+		return node.Node{}, &store.ConflictError{Path: cur.Path, Expected: cond.Version, Actual: cur.Version}
+	}
+	next, err := change(cur)
+	if err != nil || next.SameAs(cur) {
+		return next, err
+	}
+	return next, s.validate(ctx, next, &cur)
 }
 
 // commit submits one write and waits for it. The wait ends with the caller's budget, the work does not.

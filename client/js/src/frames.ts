@@ -28,7 +28,7 @@ export function parseFrame(event: SseEvent, data: JsonObject): Frame | undefined
   switch (event.event) {
     case "full":
       if (typeof version !== "number" || !isObject(data["node"])) throw malformed(event);
-      return { kind: "full", version, node: { ...data["node"], version } as unknown as MeshNode };
+      return { kind: "full", version, node: { ...data["node"], version } as unknown as MeshNode, ...reset(data) };
     case "patch": {
       const basedOn = data["basedOn"];
       const patch = data["patch"];
@@ -37,13 +37,18 @@ export function parseFrame(event: SseEvent, data: JsonObject): Frame | undefined
     }
     case "deleted":
       if (typeof version !== "number") throw malformed(event);
-      return { kind: "deleted", version };
+      return { kind: "deleted", version, ...reset(data) };
     case "end":
     case "sub-end":
       return { kind: "end", error: fromProblem(data) };
     default:
       return undefined;
   }
+}
+
+/** What the server has lost is told as such: a lower version then counts. */
+function reset(data: JsonObject): { reset?: true } {
+  return data["reset"] === true ? { reset: true } : {};
 }
 
 /**

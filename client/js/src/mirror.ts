@@ -24,9 +24,10 @@ export interface MirrorState {
   readonly latch: boolean;
 }
 
-export interface FullFrame { kind: "full"; version: number; node: MeshNode }
+/** With reset the server has lost what is held, as by a failover: the frame counts whatever its version. */
+export interface FullFrame { kind: "full"; version: number; node: MeshNode; reset?: true }
 export interface PatchFrame { kind: "patch"; version: number; basedOn: number; patch: Json }
-export interface DeletedFrame { kind: "deleted"; version: number }
+export interface DeletedFrame { kind: "deleted"; version: number; reset?: true }
 export interface EndFrame { kind: "end"; error: HubmeshError }
 export type Frame = FullFrame | PatchFrame | DeletedFrame | EndFrame;
 
@@ -56,10 +57,10 @@ export function stepMirror(state: MirrorState, event: MirrorEvent): MirrorStep {
     case "connected":
       return keep({ ...state, latch: true });
     case "full":
-      if (!state.latch && event.version < state.version) return keep(state);
-      return replay(hold({ ...state, latch: false, useless: 0 }, event.version, event.node));
+      if (!state.latch && event.reset !== true && event.version < state.version) return keep(state);
+      return replay(hold({ ...state, latch: false, useless: 0, waiting: event.reset === true ? [] : state.waiting }, event.version, event.node));
     case "deleted":
-      if (event.version < state.version && !state.latch) return keep(state);
+      if (event.version < state.version && !state.latch && event.reset !== true) return keep(state);
       return keep({ ...state, latch: false, status: "deleted", version: event.version, node: undefined, error: undefined, waiting: [], useless: 0 });
     case "end":
       return keep({ ...state, status: "failed", error: event.error, waiting: [] });

@@ -31,6 +31,15 @@ describe("a mirror", () => {
     expect([state.version, state.node?.name, fetches]).toEqual([4, "v4", 0]);
   });
 
+  // data §2
+  it("goes back with a server that has lost what is held, and on from there", () => {
+    const back: MirrorEvent = { kind: "full", version: 3, node: node(3), reset: true };
+    expect(run(full(5), full(3)).state.version).toBe(5); // the control: it comes too late
+    expect(run(full(5), patch(7), back, patch(3)).state).toMatchObject({ status: "live", version: 4, node: { name: "v4" }, waiting: [] });
+    expect(run(full(5), { kind: "deleted", version: 2, reset: true }).state).toMatchObject({ status: "deleted", version: 2 });
+    expect(run(full(5), { kind: "deleted", version: 2 }).state).toMatchObject({ status: "live", version: 5 });
+  });
+
   // data SY-3
   it("fetches once on a gap, and applies the patches that waited", () => {
     const { state, fetches } = run(full(3), patch(5), patch(6), { kind: "fetched", node: node(5) });

@@ -1,0 +1,105 @@
+package hubmesh_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hubmesh/hubmesh"
+)
+
+// data §2, issue 4: after a failover that lost commits, or a restored backup, everything shows what is stored
+func TestStreamsAndGrantsGoBackWithWhatTheDatabaseHasLost(t *testing.T) {
+	_, url := database(t)
+	a, ctx := share(t, url)
+	b, _ := share(t, url)
+	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
+		t.Fatal(err)
+	}
+	for path, kind := range map[string]string{"acme": "Space"} {
+		if _, err := a.Create(ctx, path, kind, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.Create(ctx, "acme/x", "", map[string]any{"v": "kept"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Grant(ctx, "acme", "alice", "Viewer"); err != nil {
+		t.Fatal(err)
+	}
+	const alices = "acme/_Access/alice_Access"
+	roles := func(list ...any) map[string]any {
+		return map[string]any{"content": map[string]any{"roles": append([]any{}, list...)}}
+	}
+	if _, err := a.Patch(ctx, alices, roles(), hubmesh.Condition{}); err != nil { // version 2 grants nothing
+		t.Fatal(err)
+	}
+	alice := hubmesh.As(t.Context(), "alice")
+	l, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close(context.Background())
+	exec := func(text string) {
+		t.Helper()
+		if _, err := l.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("create table kept as select * from mesh_nodes")
+
+	// Then what will be lost: three versions of a node, and a grant.
+	watches := map[string]*hubmesh.Watch{}
+	meshes := map[string]*hubmesh.Mesh{"a": a, "b": b}
+	for v := range 3 {
+		if _, err := a.Patch(ctx, "acme/x", map[string]any{"content": map[string]any{"v": v}}, hubmesh.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.Patch(ctx, alices, roles(map[string]any{"role": "Viewer"}), hubmesh.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range meshes {
+		eventually(t, "the grant to count", func() error { _, err := m.Get(alice, "acme/x"); return err })
+		w, err := m.Watch(ctx, "acme/x", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		await(t, w, 4)
+		watches[name] = w
+	}
+	exec(`begin; set local session_replication_role = replica;
+update mesh_nodes n set version = k.version, content = k.content, kind = k.kind, modified_at = k.modified_at from kept k where k.path = n.path and k.version < n.version;
+delete from mesh_node_history h using kept k where k.path = h.path and h.version >= k.version;
+delete from mesh_changes; commit`)
+	exec("select pg_terminate_backend(pid) from pg_stat_activity where application_name in ('hubmesh listen', 'hubmesh feed')")
+	for name, w := range watches {
+		if f := await(t, w, 0); f.Kind != hubmesh.Full || f.Version != 1 || !f.Reset || f.Node.Content.Text() != `{"v":"kept"}` {
+			t.Errorf("%s shows %+v", name, f)
+		}
+		if _, err := meshes[name].Get(alice, "acme/x"); err == nil {
+			t.Errorf("%s: a grant that was lost counts", name)
+		}
+	}
+	for v := int64(2); v <= 3; v++ {
+		if _, err := b.Patch(ctx, "acme/x", map[string]any{"content": map[string]any{"v": v}}, hubmesh.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+		for name, w := range watches {
+			if f := await(t, w, 0); f.Version != v {
+				t.Errorf("%s shows version %d, want %d", name, f.Version, v)
+			}
+			if n, err := meshes[name].Get(ctx, "acme/x"); err != nil || n.Version != v {
+				t.Errorf("%s is at version %d: %v", name, n.Version, err)
+			}
+		}
+	}
+	if _, err := a.Patch(ctx, alices, roles(map[string]any{"role": "Viewer"}), hubmesh.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range meshes {
+		eventually(t, "a grant of the same version to count", func() error { _, err := m.Get(alice, "acme/x"); return err })
+	}
+}
