@@ -132,6 +132,9 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
+		if said := (*Problem)(nil); errors.As(err, &said) {
+			return said
+		}
 		return problem("bad_request", strings.TrimPrefix(node.Shape(err).Error(), "json: "))
 	}
 	return nil

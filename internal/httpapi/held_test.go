@@ -129,6 +129,35 @@ func TestTheBodiesOfAllVisitorsTogetherAreBounded(t *testing.T) {
 	}, small)
 }
 
+// bad input: a list of very many entries of two bytes
+func TestAListOfTooManyNodesIsRefusedBeforeThereIsRoomForThem(t *testing.T) {
+	s, _ := serve(t, newMesh(doc("acme", 1)))
+	for name, c := range map[string]struct {
+		entry  string
+		n      int
+		status int
+		most   uint64 // bytes allocated
+	}{
+		"numbers":                        {"1", 2_000_000, 400, 64 << 20},
+		"empty objects":                  {"{}", 2_000_000, 400, 64 << 20},
+		"the control: as many as may be": {"{}", mostNodes, 200, 1 << 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := `{"nodes":[` + strings.TrimSuffix(strings.Repeat(c.entry+",", c.n), ",") + `]}`
+			r := httptest.NewRequest("POST", "/api/nodes", strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			s.ServeHTTP(w, r)
+			runtime.ReadMemStats(&after)
+			if bytes := after.TotalAlloc - before.TotalAlloc; w.Code != c.status || bytes > c.most {
+				t.Errorf("%d, %d MiB allocated: %.200s", w.Code, bytes>>20, w.Body)
+			}
+		})
+	}
+}
+
 func TestWhatIsHeldIsGivenBackToTheLastByte(t *testing.T) {
 	s, _ := serve(t, newMesh(doc("acme", 1)), small)
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,9 +77,41 @@ type outcome struct {
 }
 
 // createNodes reads each node by itself: one that can not be read fails alone.
+// mostNodes bounds the nodes of one list.
+const mostNodes = 10_000
+
+// someNodes is a list of nodes that are not decoded yet. One that is too long is refused before there is room for it.
+type someNodes []json.RawMessage
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *someNodes) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
+		if begin == nil && err == nil { // null
+			return nil
+		}
+		return problem("bad_request", "nodes is a list")
+	}
+	*l = someNodes{}
+	for d.More() {
+		if len(*l) == mostNodes {
+			return problem("bad_request", fmt.Sprintf("at most %d nodes at once", mostNodes)).with("field", "nodes")
+		}
+		var one json.RawMessage
+		if err := d.Decode(&one); err != nil {
+			return err
+		}
+		*l = append(*l, one)
+	}
+	return nil
+}
+
+// aroundOutcome is about what one outcome of many takes in the answer, in bytes.
+const aroundOutcome = 400
+
 func (s *Server) createNodes(w http.ResponseWriter, r *http.Request) error {
 	var list struct {
-		Nodes []json.RawMessage `json:"nodes"`
+		Nodes someNodes `json:"nodes"`
 	}
 	if err := s.decode(w, r, &list); err != nil {
 		return err
@@ -86,10 +119,16 @@ func (s *Server) createNodes(w http.ResponseWriter, r *http.Request) error {
 	if list.Nodes == nil {
 		return problem("bad_request", "nodes is the list of the nodes to create").with("field", "nodes")
 	}
+	if err := s.hold(w, r, int64(len(list.Nodes))*aroundOutcome); err != nil {
+		return err
+	}
 	results := make([]outcome, len(list.Nodes))
 	var nodes []node.Node
 	var places []int // of nodes in results
 	for i, text := range list.Nodes {
+		if i%256 == 0 && r.Context().Err() != nil {
+			return r.Context().Err() // nobody waits for it
+		}
 		n, unknown, err := node.Decode(text, s.limits.Node)
 		if err == nil {
 			err = unknownMember(unknown)

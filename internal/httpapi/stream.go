@@ -147,7 +147,7 @@ func (s *Server) openStream(w http.ResponseWriter, r *http.Request, subs []subsc
 			err := contained(ctx, sub, turn, func(ev event) error {
 				// What nobody reads is held until it is: an answer like any other.
 				size := int64(len(ev.data))
-				if err := s.held.take(subject, size); err != nil {
+				if err := s.room(ctx, subject, size); err != nil {
 					return err
 				}
 				ev.end = func() { s.held.give(subject, size) }
@@ -192,6 +192,24 @@ func (s *Server) openStream(w http.ResponseWriter, r *http.Request, subs []subsc
 	}
 	s.pump(ctx, e, events, ends, over, len(subs), closed)
 	return nil
+}
+
+// roomEvery is how often an event that is refused asks for room again.
+const roomEvery = 50 * time.Millisecond
+
+// room holds an event of a stream. One for which there is no room waits for it, as long as it might be written:
+// a stream that is read is not ended because somebody else sends much at this moment.
+func (s *Server) room(ctx context.Context, subject string, size int64) error {
+	err := s.held.take(subject, size)
+	for until := time.Now().Add(s.bounds.Own(budget.Flush)); err != nil && time.Now().Before(until); {
+		select {
+		case <-time.After(roomEvery):
+		case <-ctx.Done():
+			return errStreamOver
+		}
+		err = s.held.take(subject, size)
+	}
+	return err
 }
 
 // start begins the stream with its first event, which may be nothing.

@@ -204,6 +204,9 @@ func (s *Server) renderNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return missing(path, err)
 	}
+	if err := s.hold(w, r, int64(len(html))); err != nil {
+		return err
+	}
 	return writeJSON(w, http.StatusOK, map[string]any{"path": path, "version": version, "html": html})
 }
 
@@ -225,6 +228,9 @@ func (s *Server) renderText(w http.ResponseWriter, r *http.Request) error {
 	html, err := s.Renderer.RenderText(r.Context(), path, text.Markdown)
 	if err != nil {
 		return missing(path, err)
+	}
+	if err := s.hold(w, r, int64(len(html))); err != nil {
+		return err
 	}
 	return writeJSON(w, http.StatusOK, map[string]any{"html": html})
 }
