@@ -82,6 +82,11 @@ func (c *commit) write(ctx context.Context, open []int) error {
 				try++
 				continue
 			}
+		case versionTaken(err) && try < commitTries:
+			if err = c.lift(ctx, open); err == nil {
+				try++
+				continue
+			}
 		case concernsRow(err) || again(err) && len(open) > 1:
 			return c.oneByOne(ctx, open, err)
 		case again(err) && try < commitTries:
@@ -145,6 +150,27 @@ func (c *commit) oneByOne(ctx context.Context, open []int, err error) error {
 		alone = append(alone, open[i:i+1])
 	}
 	return c.apart(ctx, alone...)
+}
+
+// lift raises the open rows that stand below an earlier life of their path: programs that go past the triggers leave
+// them so. Versions that were told are then not those of the rows, and the writes are conflicts.
+func (c *commit) lift(ctx context.Context, open []int) error {
+	paths := make([]string, 0, len(open))
+	for _, i := range open {
+		paths = append(paths, string(c.batch[i].Node.Path))
+	}
+	conn, err := c.s.lanes.Acquire(ctx)
+	if err != nil {
+		return &unsentError{err}
+	}
+	defer conn.Release()
+	return c.s.ours(ctx, conn, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, liftText, paths)
+		if err == nil && tag.RowsAffected() > 0 {
+			c.s.log.Warn("nodes stood below an earlier life of their path, and were given versions above it: another program writes past the triggers", "nodes", tag.RowsAffected())
+		}
+		return err
+	})
 }
 
 // apart writes parts of the batch one after the other. An error means that nothing was written.

@@ -47,6 +47,14 @@ func AroundArgs(op store.Op, n int) []any {
 	return append(append([]any{"x"}, args...), p.spare)
 }
 
+// RemoveArgs are those of one delete.
+func RemoveArgs(w store.Write) []any {
+	p := part{op: store.OpDelete}
+	p.add(0, w)
+	_, args := unnest(2, p.lists.removed())
+	return append(append([]any{"x"}, args...), p.spare)
+}
+
 // Suits refuses a server that can not keep a mesh.
 func Suits(version int, encoding string, standby bool) error {
 	return unavailable("open the database", suits(version, encoding, standby))

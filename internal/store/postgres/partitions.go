@@ -43,7 +43,12 @@ func (s *Store) EnsurePartition(ctx context.Context, name, by string) error {
 
 // writing runs a short transaction beside the lanes.
 func (s *Store) writing(ctx context.Context, f func(tx pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, s.writes, func(tx pgx.Tx) error {
+	return s.ours(ctx, s.writes, f)
+}
+
+// ours makes a transaction that bears our mark.
+func (s *Store) ours(ctx context.Context, on beginner, f func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, on, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if s.pooled {
 			if _, err := tx.Exec(ctx, "select set_config('hubmesh.origin', $1, true)", s.options.Origin); err != nil {
 				return err
@@ -51,6 +56,11 @@ func (s *Store) writing(ctx context.Context, f func(tx pgx.Tx) error) error {
 		}
 		return f(tx)
 	})
+}
+
+// beginner is a pool or a connection.
+type beginner interface {
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }
 
 // Partitions lists the partitions; see [store.Store].
