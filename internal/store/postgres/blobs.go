@@ -49,7 +49,7 @@ func (b blobs) PutMany(ctx context.Context, bucket string, values map[string][]b
 	for _, key := range keys {
 		list = append(list, append([]byte{}, values[key]...)) // nil would be null
 	}
-	_, err := b.s.writes.Exec(ctx, `insert into mesh_blobs (bucket, key, value) select $1, i.key, i.value from unnest($2::text[], $3::bytea[]) as i(key, value)
+	_, err := b.s.exec(ctx, `insert into mesh_blobs (bucket, key, value) select $1, i.key, i.value from unnest($2::text[], $3::bytea[]) as i(key, value)
 on conflict (bucket, key) do update set value = excluded.value`, bucket, keys, list)
 	return b.s.readFault(ctx, "write records", err)
 }
@@ -59,7 +59,7 @@ func (b blobs) Delete(ctx context.Context, bucket, key string) error {
 		return err
 	}
 	defer b.s.running.Done()
-	_, err := b.s.writes.Exec(ctx, "delete from mesh_blobs where bucket = $1 and key = $2", bucket, key)
+	_, err := b.s.exec(ctx, "delete from mesh_blobs where bucket = $1 and key = $2", bucket, key)
 	return b.s.readFault(ctx, "delete a record", err)
 }
 

@@ -45,7 +45,7 @@ type Changes struct {
 // scan of all rows.
 func (s *Store) Changes(ctx context.Context) (*Changes, error) {
 	conn, err := s.connect(ctx, "feed", map[string]string{
-		readOnly: "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
+		isolation: readCommitted, readOnly: "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
 		"plan_cache_mode": "force_custom_plan", "enable_seqscan": "off", "jit": "off",
 	})
 	if err != nil {
@@ -306,7 +306,7 @@ func (s *Store) Announce(ctx context.Context, bucket, key string) error {
 		return err
 	}
 	defer s.running.Done()
-	_, err := s.writes.Exec(ctx, `insert into mesh_changes (version, op, path, node_type, origin)
+	_, err := s.exec(ctx, `insert into mesh_changes (version, op, path, node_type, origin)
 values ((extract(epoch from clock_timestamp()) * 1000000)::bigint, 'D', $1, $2, 'record')`, "~"+bucket+"/"+key, RecordType)
 	if err != nil {
 		return s.readFault(ctx, "tell of a record", err)

@@ -202,6 +202,7 @@ func (c *commit) attempt(ctx context.Context, open []int) error {
 	parts := c.parts(open)
 	var pipeline pgx.Batch
 	if c.s.pooled {
+		pipeline.Queue("begin isolation level read committed")
 		pipeline.Queue(`select set_config('hubmesh.origin', $1, true), set_config('statement_timeout', $2, true), set_config('lock_timeout', $3, true),
 set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.options.Origin, statementTimeout, lanePatience)
 	}
@@ -212,6 +213,9 @@ set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.
 	if len(prune) > 0 {
 		pipeline.Queue(pruneText, prune, c.s.options.History-1)
 	}
+	if c.s.pooled {
+		pipeline.Queue("commit")
+	}
 	written := map[int]node.Node{}
 	err = func() (err error) {
 		answers := conn.SendBatch(ctx, &pipeline)
@@ -221,8 +225,10 @@ set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.
 			}
 		}()
 		if c.s.pooled {
-			if _, err := answers.Exec(); err != nil {
-				return err
+			for range 2 { // begin, and the settings
+				if _, err := answers.Exec(); err != nil {
+					return err
+				}
 			}
 		}
 		for _, p := range parts {
@@ -231,11 +237,19 @@ set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.
 			}
 		}
 		if len(prune) > 0 {
-			_, err = answers.Exec()
+			if _, err = answers.Exec(); err != nil {
+				return err
+			}
+		}
+		if c.s.pooled {
+			_, err = answers.Exec() // commit
 		}
 		return err
 	}()
 	if err != nil {
+		if conn.Conn().PgConn().TxStatus() == 'E' {
+			_, _ = conn.Exec(ctx, "rollback") // or the connection is not used again
+		}
 		return err
 	}
 	for i, n := range written {

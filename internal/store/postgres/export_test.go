@@ -47,6 +47,19 @@ func AroundArgs(op store.Op, n int) []any {
 	return append(append([]any{"x"}, args...), p.spare)
 }
 
+const (
+	OvertakenText = overtakenText
+	MigrationLock = migrationLock
+)
+
+// CreateArgs are those of one create.
+func CreateArgs(w store.Write) []any {
+	p := part{op: store.OpCreate}
+	p.add(0, w)
+	_, args := unnest(2, p.lists.created())
+	return append([]any{"x"}, args...)
+}
+
 // RemoveArgs are those of one delete.
 func RemoveArgs(w store.Write) []any {
 	p := part{op: store.OpDelete}

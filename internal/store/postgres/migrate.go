@@ -33,7 +33,8 @@ func (s *Store) migrateFrom(ctx context.Context, files fs.FS) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var done []tables.Step
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	// Whoever has waited for the lock sees what was migrated meanwhile.
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
 			return err
 		}

@@ -137,7 +137,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return err
 	}
 	writing := map[string]string{
-		"hubmesh.origin": s.options.Origin, "synchronous_commit": "on", "statement_timeout": statementTimeout, "lock_timeout": lockTimeout,
+		isolation: readCommitted, "hubmesh.origin": s.options.Origin, "synchronous_commit": "on", "statement_timeout": statementTimeout, "lock_timeout": lockTimeout,
 		"idle_in_transaction_session_timeout": idleTimeout,
 		// The statements take arrays: one plan serves all, and it goes from the arrays to the rows by index,
 		// in their order, whatever the server believes of the table's size.
@@ -151,7 +151,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.reads, err = s.pool(ctx, s.options.Readers, map[string]string{
-		readOnly: "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
+		isolation: readCommitted, readOnly: "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
 	})
 	return err
 }
@@ -168,7 +168,8 @@ func (s *Store) inspect(ctx context.Context) (pooled bool, err error) {
 	var encoding string
 	var backend uint32
 	var standby bool
-	err = conn.QueryRow(ctx, "select current_setting('server_version_num')::int, current_setting('server_encoding'), pg_backend_pid(), pg_is_in_recovery()").
+	// Without a prepared statement, whose name another process may have left on the same connection of a pooler.
+	err = conn.QueryRow(ctx, "select current_setting('server_version_num')::int, current_setting('server_encoding'), pg_backend_pid(), pg_is_in_recovery()", pgx.QueryExecModeExec).
 		Scan(&version, &encoding, &backend, &standby)
 	if err == nil {
 		err = suits(version, encoding, standby)
@@ -212,6 +213,14 @@ func (s *Store) configure(config *pgx.ConnConfig, purpose string, settings map[s
 		config.ValidateConnect = primaryWill(config.ValidateConnect)
 	}
 }
+
+// The statements of this package look again, each with a snapshot of its own, after they have waited for a lock: a
+// transaction that keeps its first snapshot would see nothing of whoever it has waited for. So none goes by the
+// isolation that a database or a role has for its default.
+const (
+	isolation     = "default_transaction_isolation"
+	readCommitted = string(pgx.ReadCommitted)
+)
 
 // readOnly makes the transactions of a connection read-only unless they say otherwise.
 const readOnly = "default_transaction_read_only"
@@ -350,11 +359,11 @@ func (s *Store) Ready(ctx context.Context) error {
 	if _, err := rand.Read(probe); err != nil {
 		return err
 	}
-	if _, err := s.writes.Exec(ctx, `insert into mesh_blobs (bucket, key, value) values ('store', $1, $2)
+	if _, err := s.exec(ctx, `insert into mesh_blobs (bucket, key, value) values ('store', $1, $2)
 on conflict (bucket, key) do update set value = excluded.value`, "probe "+s.options.Origin, probe); err != nil {
 		return s.readFault(ctx, "be ready", err)
 	}
-	if _, err := s.writes.Exec(ctx, "delete from mesh_blobs where bucket = 'store' and key = $1", "probe "+s.options.Origin); err != nil {
+	if _, err := s.exec(ctx, "delete from mesh_blobs where bucket = 'store' and key = $1", "probe "+s.options.Origin); err != nil {
 		return s.readFault(ctx, "be ready", err)
 	}
 	s.recovered()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -58,6 +59,18 @@ func (s *Store) ours(ctx context.Context, on beginner, f func(tx pgx.Tx) error) 
 	})
 }
 
+// exec makes a transaction of one statement beside the lanes.
+func (s *Store) exec(ctx context.Context, text string, args ...any) (tag pgconn.CommandTag, err error) {
+	if !s.pooled {
+		return s.writes.Exec(ctx, text, args...)
+	}
+	err = s.writing(ctx, func(tx pgx.Tx) (err error) {
+		tag, err = tx.Exec(ctx, text, args...)
+		return err
+	})
+	return tag, err
+}
+
 // beginner is a pool or a connection.
 type beginner interface {
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
@@ -92,14 +105,14 @@ func (s *Store) MarkPartition(ctx context.Context, name string, deleting bool) e
 }
 
 func (s *Store) mark(ctx context.Context, name string, deleting bool) error {
-	tag, err := s.writes.Exec(ctx, "update mesh_partitions set deleting = $2 where name = $1 and name <> $3", name, deleting, string(node.RootAccess))
+	tag, err := s.exec(ctx, "update mesh_partitions set deleting = $2 where name = $1 and name <> $3", name, deleting, string(node.RootAccess))
 	if err == nil && tag.RowsAffected() == 0 {
 		return store.MissingPartition(name)
 	}
 	if err == nil && deleting {
 		// Creates that began before the mark hold the row until they are committed; those that begin now do not ask
 		// for it. After this each of them is seen by whoever looks, or refused.
-		_, err = s.writes.Exec(ctx, "select from mesh_partitions where name = $1 for update", name)
+		_, err = s.exec(ctx, "select from mesh_partitions where name = $1 for update", name)
 	}
 	return s.readFault(ctx, "mark partition "+name, err)
 }
@@ -119,7 +132,7 @@ func (s *Store) RemovePartition(ctx context.Context, name string) error {
   select h.ctid from mesh_node_history h where h.path = $1 or h.path > $2 and h.path < $3 limit $4))`
 	from, to := mainRange(node.Path(name))
 	for {
-		tag, err := s.writes.Exec(ctx, slice, name, from, to, removeRows)
+		tag, err := s.exec(ctx, slice, name, from, to, removeRows)
 		if err != nil {
 			return s.readFault(ctx, "remove partition "+name, err)
 		}
@@ -127,7 +140,7 @@ func (s *Store) RemovePartition(ctx context.Context, name string) error {
 			break
 		}
 	}
-	_, err := s.writes.Exec(ctx, "delete from mesh_partitions where name = $1 and deleting", name)
+	_, err := s.exec(ctx, "delete from mesh_partitions where name = $1 and deleting", name)
 	if concernsRow(err) {
 		if err := s.mark(ctx, name, false); err != nil { // of this call: who created there was let in before it
 			return err
