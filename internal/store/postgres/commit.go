@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -100,10 +101,15 @@ func (c *commit) write(ctx context.Context, open []int) error {
 		if !answered(err) && !unsent(err) {
 			c.unsure = true
 		}
-		if answered(err) && !c.unsure {
+		if answered(err) && !noRoom(err) && !c.unsure {
 			return c.give(open, err)
 		}
+		var freed chan struct{}
+		if noRoom(err) {
+			freed = c.s.freed
+		}
 		select {
+		case <-freed:
 		case <-time.After(pause):
 			pause = min(2*pause, time.Second)
 		case <-ctx.Done():
@@ -163,7 +169,7 @@ func (c *commit) lift(ctx context.Context, open []int) error {
 	if err != nil {
 		return &unsentError{err}
 	}
-	defer conn.Release()
+	defer c.s.release(conn)
 	return c.s.ours(ctx, conn, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, liftText, paths)
 		if err == nil && tag.RowsAffected() > 0 {
@@ -171,6 +177,15 @@ func (c *commit) lift(ctx context.Context, open []int) error {
 		}
 		return err
 	})
+}
+
+// release gives a connection of a lane back, and tells who waits for one.
+func (s *Store) release(conn *pgxpool.Conn) {
+	conn.Release()
+	select {
+	case s.freed <- struct{}{}:
+	default:
+	}
 }
 
 // apart writes parts of the batch one after the other. An error means that nothing was written.
@@ -198,7 +213,7 @@ func (c *commit) attempt(ctx context.Context, open []int) error {
 	if err != nil {
 		return &unsentError{err}
 	}
-	defer conn.Release()
+	defer c.s.release(conn)
 	parts := c.parts(open)
 	var pipeline pgx.Batch
 	if c.s.pooled {

@@ -62,6 +62,7 @@ type Store struct {
 	lanes  *pgxpool.Pool
 	writes *pgxpool.Pool
 	reads  *pgxpool.Pool
+	freed  chan struct{} // holds one when a connection of a lane was given back
 	own    ownWrites
 
 	notifier notifier
@@ -81,7 +82,7 @@ var errOpen = errors.New("postgres: the database was not ready within 30 s")
 // Open connects and migrates the schema. The error is a *[store.UnavailableError] whose hint says what to
 // do; it never holds the URL.
 func Open(ctx context.Context, options Options) (*Store, error) {
-	s := &Store{options: options.withDefaults()}
+	s := &Store{options: options.withDefaults(), freed: make(chan struct{}, 1)}
 	s.log = s.options.Log
 	s.fanout.OnPanic = func(value any, stack []byte) {
 		s.log.Error("a subscriber of changes panicked", "panic", value, "stack", string(stack))
@@ -89,7 +90,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, openBound, errOpen)
 	defer cancel()
 	if err := s.open(bounded); err != nil {
-		s.release()
+		s.disconnect()
 		if cause := ctx.Err(); cause != nil {
 			return nil, cause
 		}
@@ -282,11 +283,11 @@ func (s *Store) Close() error {
 	s.closing.Store(true)
 	s.starts.Unlock()
 	s.running.Wait()
-	s.release()
+	s.disconnect()
 	return nil
 }
 
-func (s *Store) release() {
+func (s *Store) disconnect() {
 	s.notifier.mu.Lock()
 	s.notifier.close()
 	s.notifier.mu.Unlock()
@@ -343,7 +344,8 @@ func (s *Store) Ready(ctx context.Context) error {
 	}
 	defer s.running.Done()
 	var recovering bool
-	if err := s.writes.QueryRow(ctx, "select pg_is_in_recovery()").Scan(&recovering); err != nil {
+	err := roomy(ctx, s.writes, func() error { return s.writes.QueryRow(ctx, "select pg_is_in_recovery()").Scan(&recovering) })
+	if err != nil {
 		return s.readFault(ctx, "be ready", err)
 	}
 	if recovering {

@@ -44,7 +44,7 @@ func (s *Store) EnsurePartition(ctx context.Context, name, by string) error {
 
 // writing runs a short transaction beside the lanes.
 func (s *Store) writing(ctx context.Context, f func(tx pgx.Tx) error) error {
-	return s.ours(ctx, s.writes, f)
+	return roomy(ctx, s.writes, func() error { return s.ours(ctx, s.writes, f) })
 }
 
 // ours makes a transaction that bears our mark.
@@ -62,7 +62,11 @@ func (s *Store) ours(ctx context.Context, on beginner, f func(tx pgx.Tx) error) 
 // exec makes a transaction of one statement beside the lanes.
 func (s *Store) exec(ctx context.Context, text string, args ...any) (tag pgconn.CommandTag, err error) {
 	if !s.pooled {
-		return s.writes.Exec(ctx, text, args...)
+		err = roomy(ctx, s.writes, func() (err error) {
+			tag, err = s.writes.Exec(ctx, text, args...)
+			return err
+		})
+		return tag, err
 	}
 	err = s.writing(ctx, func(tx pgx.Tx) (err error) {
 		tag, err = tx.Exec(ctx, text, args...)
@@ -154,9 +158,11 @@ func (s *Store) RemovePartition(ctx context.Context, name string) error {
 func (s *Store) markEmpty(ctx context.Context, name string) error {
 	from, to := tables.Below(node.Path(name))
 	var exists, left bool
-	err := s.writes.QueryRow(ctx, `select exists (select 1 from mesh_partitions where name = $1 and name <> $4),
+	err := roomy(ctx, s.writes, func() error {
+		return s.writes.QueryRow(ctx, `select exists (select 1 from mesh_partitions where name = $1 and name <> $4),
   exists (select 1 from mesh_nodes where path = $1) or exists (select 1 from mesh_nodes where key > $2 and key < $3)`,
-		name, from, to, string(node.RootAccess)).Scan(&exists, &left)
+			name, from, to, string(node.RootAccess)).Scan(&exists, &left)
+	})
 	switch {
 	case err != nil:
 		return s.readFault(ctx, "remove partition "+name, err)
