@@ -296,3 +296,13 @@ create function mesh_refuse(p_path text) returns void language plpgsql as $$
 begin
   raise exception 'the version of % is not above that of its deletion', p_path using errcode = 'HM001';
 end $$;
+
+-- The functions of the triggers work on the tables that lie beside them, whatever the search_path of a writer is.
+do $$
+declare name text;
+begin
+  foreach name in array array['mesh_last(text)', 'mesh_foreign_row()', 'mesh_foreign_inserted()', 'mesh_foreign_updated()', 'mesh_foreign_deleted()',
+    'mesh_truncating()', 'mesh_truncated()'] loop
+    execute format('alter function %I.%s set search_path = %I, pg_temp', current_schema(), name, current_schema());
+  end loop;
+end $$;
