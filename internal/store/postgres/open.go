@@ -207,6 +207,7 @@ func (s *Store) configure(config *pgx.ConnConfig, purpose string, settings map[s
 	}
 	if s.pooled {
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec // prepared statements would be another client's
+		config.RuntimeParams["DateStyle"] = "ISO, MDY"      // values come as texts; poolers know this one
 		return
 	}
 	maps.Copy(config.RuntimeParams, settings)
