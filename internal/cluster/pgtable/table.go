@@ -144,7 +144,8 @@ func (t *Table) transact(ctx context.Context, f func(ctx context.Context, tx pgx
 		}
 		t.conn, t.calm = conn, time.Now().Add(graceFor)
 	}
-	return pgx.BeginFunc(ctx, t.conn, func(tx pgx.Tx) error { return f(ctx, tx) })
+	// Whoever has waited for the lock of the view sees what was changed meanwhile, whatever the database's default is.
+	return pgx.BeginTxFunc(ctx, t.conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return f(ctx, tx) })
 }
 
 func (t *Table) disconnect() {

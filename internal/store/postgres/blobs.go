@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/hex"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -15,15 +16,20 @@ func (s *Store) Blobs() store.Blobs { return blobs{s} }
 
 type blobs struct{ s *Store }
 
+// valueText is a value in a form that no setting of the server changes: through a pooler values come as texts.
+const valueText = "encode(value, 'hex')"
+
 func (b blobs) Get(ctx context.Context, bucket, key string) (value []byte, err error) {
 	err = b.s.reading(ctx, func() error {
-		return b.s.reads.QueryRow(ctx, "select value from mesh_blobs where bucket = $1 and key = $2", bucket, key).Scan(&value)
+		var text string
+		err := b.s.reads.QueryRow(ctx, "select "+valueText+" from mesh_blobs where bucket = $1 and key = $2", bucket, key).Scan(&text)
+		if err == nil {
+			value, err = hex.DecodeString(text)
+		}
+		return err
 	})
 	if noRows(err) {
 		return nil, &store.NotFoundError{Path: node.Path(bucket + "/" + key)}
-	}
-	if err == nil && value == nil {
-		value = []byte{}
 	}
 	return value, b.s.readFault(ctx, "read a record", err)
 }
@@ -49,7 +55,7 @@ func (b blobs) PutMany(ctx context.Context, bucket string, values map[string][]b
 	for _, key := range keys {
 		list = append(list, append([]byte{}, values[key]...)) // nil would be null
 	}
-	_, err := b.s.writes.Exec(ctx, `insert into mesh_blobs (bucket, key, value) select $1, i.key, i.value from unnest($2::text[], $3::bytea[]) as i(key, value)
+	_, err := b.s.exec(ctx, `insert into mesh_blobs (bucket, key, value) select $1, i.key, i.value from unnest($2::text[], $3::bytea[]) as i(key, value)
 on conflict (bucket, key) do update set value = excluded.value`, bucket, keys, list)
 	return b.s.readFault(ctx, "write records", err)
 }
@@ -59,22 +65,21 @@ func (b blobs) Delete(ctx context.Context, bucket, key string) error {
 		return err
 	}
 	defer b.s.running.Done()
-	_, err := b.s.writes.Exec(ctx, "delete from mesh_blobs where bucket = $1 and key = $2", bucket, key)
+	_, err := b.s.exec(ctx, "delete from mesh_blobs where bucket = $1 and key = $2", bucket, key)
 	return b.s.readFault(ctx, "delete a record", err)
 }
 
 func (b blobs) List(ctx context.Context, bucket string) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	err := b.s.reading(ctx, func() error {
-		rows, err := b.s.reads.Query(ctx, "select key, value from mesh_blobs where bucket = $1", bucket)
+		rows, err := b.s.reads.Query(ctx, "select key, "+valueText+" from mesh_blobs where bucket = $1", bucket)
 		if err != nil {
 			return err
 		}
-		var key string
-		var value []byte
-		_, err = pgx.ForEachRow(rows, []any{&key, &value}, func() error {
-			all[key] = slices.Clone(value)
-			return nil
+		var key, text string
+		_, err = pgx.ForEachRow(rows, []any{&key, &text}, func() (err error) {
+			all[key], err = hex.DecodeString(text)
+			return err
 		})
 		return err
 	})

@@ -23,7 +23,7 @@ const Channel = "mesh_node_changes"
 // qualified in "order by": a cast in the list would be sorted by instead.
 const (
 	feedBeginText  = "begin isolation level repeatable read read only"
-	feedHeadText   = "select pg_current_snapshot()::text, m.system_id, m.pruned_before from mesh_store m"
+	feedHeadText   = "select pg_current_snapshot()::text, c.system_identifier, m.pruned_before from mesh_store m, pg_control_system() c"
 	changeColumns  = "c.xid, c.pos, c.at, c.version, c.op::text, c.path, c.node_type, coalesce(c.origin, '')"
 	feedBehindText = "select " + changeColumns + " from mesh_changes c where (c.xid, c.pos) > ($1::xid8, $2::bigint) order by c.xid, c.pos limit $3"
 	feedOpenText   = "select " + changeColumns + " from mesh_changes c where c.xid = any($1::xid8[])"
@@ -38,6 +38,7 @@ const (
 
 // Changes reads the change rows on a connection of its own. It is not safe for concurrent use.
 type Changes struct {
+	s    *Store
 	conn *pgx.Conn
 }
 
@@ -45,13 +46,13 @@ type Changes struct {
 // scan of all rows.
 func (s *Store) Changes(ctx context.Context) (*Changes, error) {
 	conn, err := s.connect(ctx, "feed", map[string]string{
-		readOnly: "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
+		isolation: readCommitted, readOnly: "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
 		"plan_cache_mode": "force_custom_plan", "enable_seqscan": "off", "jit": "off",
 	})
 	if err != nil {
 		return nil, unavailable("follow the changes", err)
 	}
-	return &Changes{conn}, nil
+	return &Changes{s, conn}, nil
 }
 
 // closeBound is how long a connection may take to say farewell.
@@ -70,8 +71,12 @@ func (c *Changes) Close() {
 	_ = c.conn.Close(ctx) // of what is left behind
 }
 
-// Start returns the highest row there is, if there is one, and the snapshot of the same moment.
+// Start returns the highest row there is, if there is one, and the snapshot of the same moment. Where the database was
+// restored on another server, under running processes, the rows of the one before are removed first.
 func (c *Changes) Start(ctx context.Context) (store.ChangePage, error) {
+	if err := c.s.settleIn(ctx, c.conn); err != nil {
+		return store.ChangePage{}, unavailable("read the changes", err)
+	}
 	return c.page(ctx, func(b *pgx.Batch) { b.Queue(feedLastText) }, 2)
 }
 
@@ -306,7 +311,7 @@ func (s *Store) Announce(ctx context.Context, bucket, key string) error {
 		return err
 	}
 	defer s.running.Done()
-	_, err := s.writes.Exec(ctx, `insert into mesh_changes (version, op, path, node_type, origin)
+	_, err := s.exec(ctx, `insert into mesh_changes (version, op, path, node_type, origin)
 values ((extract(epoch from clock_timestamp()) * 1000000)::bigint, 'D', $1, $2, 'record')`, "~"+bucket+"/"+key, RecordType)
 	if err != nil {
 		return s.readFault(ctx, "tell of a record", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -82,6 +83,11 @@ func (c *commit) write(ctx context.Context, open []int) error {
 				try++
 				continue
 			}
+		case versionTaken(err) && try < commitTries:
+			if err = c.lift(ctx, open); err == nil {
+				try++
+				continue
+			}
 		case concernsRow(err) || again(err) && len(open) > 1:
 			return c.oneByOne(ctx, open, err)
 		case again(err) && try < commitTries:
@@ -95,10 +101,15 @@ func (c *commit) write(ctx context.Context, open []int) error {
 		if !answered(err) && !unsent(err) {
 			c.unsure = true
 		}
-		if answered(err) && !c.unsure {
+		if answered(err) && !noRoom(err) && !c.unsure {
 			return c.give(open, err)
 		}
+		var freed chan struct{}
+		if noRoom(err) {
+			freed = c.s.freed
+		}
 		select {
+		case <-freed:
 		case <-time.After(pause):
 			pause = min(2*pause, time.Second)
 		case <-ctx.Done():
@@ -147,6 +158,36 @@ func (c *commit) oneByOne(ctx context.Context, open []int, err error) error {
 	return c.apart(ctx, alone...)
 }
 
+// lift raises the open rows that stand below an earlier life of their path: programs that go past the triggers leave
+// them so. Versions that were told are then not those of the rows, and the writes are conflicts.
+func (c *commit) lift(ctx context.Context, open []int) error {
+	paths := make([]string, 0, len(open))
+	for _, i := range open {
+		paths = append(paths, string(c.batch[i].Node.Path))
+	}
+	conn, err := c.s.lanes.Acquire(ctx)
+	if err != nil {
+		return &unsentError{err}
+	}
+	defer c.s.release(conn)
+	return c.s.ours(ctx, conn, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, liftText, paths)
+		if err == nil && tag.RowsAffected() > 0 {
+			c.s.log.Warn("nodes stood below an earlier life of their path, and were given versions above it: another program writes past the triggers", "nodes", tag.RowsAffected())
+		}
+		return err
+	})
+}
+
+// release gives a connection of a lane back, and tells who waits for one.
+func (s *Store) release(conn *pgxpool.Conn) {
+	conn.Release()
+	select {
+	case s.freed <- struct{}{}:
+	default:
+	}
+}
+
 // apart writes parts of the batch one after the other. An error means that nothing was written.
 func (c *commit) apart(ctx context.Context, parts ...[]int) (first error) {
 	answered := false
@@ -172,10 +213,11 @@ func (c *commit) attempt(ctx context.Context, open []int) error {
 	if err != nil {
 		return &unsentError{err}
 	}
-	defer conn.Release()
+	defer c.s.release(conn)
 	parts := c.parts(open)
 	var pipeline pgx.Batch
 	if c.s.pooled {
+		pipeline.Queue("begin isolation level read committed")
 		pipeline.Queue(`select set_config('hubmesh.origin', $1, true), set_config('statement_timeout', $2, true), set_config('lock_timeout', $3, true),
 set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.options.Origin, statementTimeout, lanePatience)
 	}
@@ -186,6 +228,9 @@ set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.
 	if len(prune) > 0 {
 		pipeline.Queue(pruneText, prune, c.s.options.History-1)
 	}
+	if c.s.pooled {
+		pipeline.Queue("commit")
+	}
 	written := map[int]node.Node{}
 	err = func() (err error) {
 		answers := conn.SendBatch(ctx, &pipeline)
@@ -195,8 +240,10 @@ set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.
 			}
 		}()
 		if c.s.pooled {
-			if _, err := answers.Exec(); err != nil {
-				return err
+			for range 2 { // begin, and the settings
+				if _, err := answers.Exec(); err != nil {
+					return err
+				}
 			}
 		}
 		for _, p := range parts {
@@ -205,11 +252,19 @@ set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.
 			}
 		}
 		if len(prune) > 0 {
-			_, err = answers.Exec()
+			if _, err = answers.Exec(); err != nil {
+				return err
+			}
+		}
+		if c.s.pooled {
+			_, err = answers.Exec() // commit
 		}
 		return err
 	}()
 	if err != nil {
+		if conn.Conn().PgConn().TxStatus() == 'E' {
+			_, _ = conn.Exec(ctx, "rollback") // or the connection is not used again
+		}
 		return err
 	}
 	for i, n := range written {

@@ -128,6 +128,12 @@ func again(err error) bool {
 	return errors.As(err, &fault) && (fault.Code == "40P01" || fault.Code == "40001" || fault.Code == codeRefused)
 }
 
+// versionTaken tells whether what a row was is to be kept under a version that an earlier life of the path had.
+func versionTaken(err error) bool {
+	var fault *pgconn.PgError
+	return errors.As(err, &fault) && fault.Code == "23505" && fault.ConstraintName == "mesh_node_history_pkey"
+}
+
 // lockedOut tells whether a statement has waited for a lock as long as it may.
 func lockedOut(err error) bool {
 	var fault *pgconn.PgError

@@ -47,6 +47,38 @@ func AroundArgs(op store.Op, n int) []any {
 	return append(append([]any{"x"}, args...), p.spare)
 }
 
+const (
+	OvertakenText = overtakenText
+	MigrationLock = migrationLock
+)
+
+// CreateArgs are those of one create.
+func CreateArgs(w store.Write) []any {
+	p := part{op: store.OpCreate}
+	p.add(0, w)
+	_, args := unnest(2, p.lists.created())
+	return append([]any{"x"}, args...)
+}
+
+// RemoveArgs are those of one delete.
+func RemoveArgs(w store.Write) []any {
+	p := part{op: store.OpDelete}
+	p.add(0, w)
+	_, args := unnest(2, p.lists.removed())
+	return append(append([]any{"x"}, args...), p.spare)
+}
+
+// TakeLane and TakeReader take the connection that is left there, until it is given back.
+func (s *Store) TakeLane(ctx context.Context) (giveBack func(), err error) {
+	conn, err := s.lanes.Acquire(ctx)
+	return func() { s.release(conn) }, err
+}
+
+func (s *Store) TakeReader(ctx context.Context) (giveBack func(), err error) {
+	conn, err := s.reads.Acquire(ctx)
+	return func() { conn.Release() }, err
+}
+
 // Suits refuses a server that can not keep a mesh.
 func Suits(version int, encoding string, standby bool) error {
 	return unavailable("open the database", suits(version, encoding, standby))

@@ -57,11 +57,14 @@ func (c *commit) held(ctx context.Context, open []int) (map[int]bool, error) {
 			}
 		}
 	}
-	rows, err := c.s.lanes.Query(ctx, freeText, deleted, updated, grounds, partitions)
-	if err != nil {
-		return nil, err
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	var names []string
+	err := c.s.ours(ctx, c.s.lanes, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, freeText, deleted, updated, grounds, partitions)
+		if err == nil {
+			names, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

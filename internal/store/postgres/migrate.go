@@ -33,7 +33,8 @@ func (s *Store) migrateFrom(ctx context.Context, files fs.FS) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var done []tables.Step
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	// Whoever has waited for the lock sees what was migrated meanwhile.
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
 			return err
 		}
@@ -70,6 +71,28 @@ func schemaVersion(ctx context.Context, tx pgx.Tx) (version int, err error) {
 		err = tx.QueryRow(ctx, "select coalesce(max(version), 0) from mesh_schema").Scan(&version)
 	}
 	return version, err
+}
+
+// strangeText is true where the database was restored on another server.
+const strangeText = "select from mesh_store m, pg_control_system() c where m.system_id <> c.system_identifier"
+
+// settleIn does at a running process what [sameServer] does at a start. What has to go goes in slices, so that a bound
+// that ends it in the middle is not in the way for ever. A slice holds only rows from before whoever comes first is done.
+func (s *Store) settleIn(ctx context.Context, conn *pgx.Conn) error {
+	var strange bool
+	if err := conn.QueryRow(ctx, "select exists ("+strangeText+")").Scan(&strange); err != nil || !strange {
+		return err
+	}
+	for {
+		tag, err := s.exec(ctx, "delete from mesh_changes where ctid = any (array(select c.ctid from mesh_changes c where exists ("+strangeText+") limit $1))", pruneRows)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() < pruneRows {
+			break
+		}
+	}
+	return s.writing(ctx, func(tx pgx.Tx) error { return sameServer(ctx, tx) })
 }
 
 // sameServer empties the change rows of a database that was restored on another server: their transaction

@@ -62,6 +62,7 @@ type Store struct {
 	lanes  *pgxpool.Pool
 	writes *pgxpool.Pool
 	reads  *pgxpool.Pool
+	freed  chan struct{} // holds one when a connection of a lane was given back
 	own    ownWrites
 
 	notifier notifier
@@ -81,7 +82,7 @@ var errOpen = errors.New("postgres: the database was not ready within 30 s")
 // Open connects and migrates the schema. The error is a *[store.UnavailableError] whose hint says what to
 // do; it never holds the URL.
 func Open(ctx context.Context, options Options) (*Store, error) {
-	s := &Store{options: options.withDefaults()}
+	s := &Store{options: options.withDefaults(), freed: make(chan struct{}, 1)}
 	s.log = s.options.Log
 	s.fanout.OnPanic = func(value any, stack []byte) {
 		s.log.Error("a subscriber of changes panicked", "panic", value, "stack", string(stack))
@@ -89,7 +90,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, openBound, errOpen)
 	defer cancel()
 	if err := s.open(bounded); err != nil {
-		s.release()
+		s.disconnect()
 		if cause := ctx.Err(); cause != nil {
 			return nil, cause
 		}
@@ -137,7 +138,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return err
 	}
 	writing := map[string]string{
-		"hubmesh.origin": s.options.Origin, "synchronous_commit": "on", "statement_timeout": statementTimeout, "lock_timeout": lockTimeout,
+		isolation: readCommitted, "hubmesh.origin": s.options.Origin, "synchronous_commit": "on", "statement_timeout": statementTimeout, "lock_timeout": lockTimeout,
 		"idle_in_transaction_session_timeout": idleTimeout,
 		// The statements take arrays: one plan serves all, and it goes from the arrays to the rows by index,
 		// in their order, whatever the server believes of the table's size.
@@ -151,7 +152,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.reads, err = s.pool(ctx, s.options.Readers, map[string]string{
-		readOnly: "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
+		isolation: readCommitted, readOnly: "on", "statement_timeout": readTimeout, "idle_in_transaction_session_timeout": idleTimeout,
 	})
 	return err
 }
@@ -168,7 +169,8 @@ func (s *Store) inspect(ctx context.Context) (pooled bool, err error) {
 	var encoding string
 	var backend uint32
 	var standby bool
-	err = conn.QueryRow(ctx, "select current_setting('server_version_num')::int, current_setting('server_encoding'), pg_backend_pid(), pg_is_in_recovery()").
+	// Without a prepared statement, whose name another process may have left on the same connection of a pooler.
+	err = conn.QueryRow(ctx, "select current_setting('server_version_num')::int, current_setting('server_encoding'), pg_backend_pid(), pg_is_in_recovery()", pgx.QueryExecModeExec).
 		Scan(&version, &encoding, &backend, &standby)
 	if err == nil {
 		err = suits(version, encoding, standby)
@@ -205,6 +207,7 @@ func (s *Store) configure(config *pgx.ConnConfig, purpose string, settings map[s
 	}
 	if s.pooled {
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec // prepared statements would be another client's
+		config.RuntimeParams["DateStyle"] = "ISO, MDY"      // values come as texts; poolers know this one
 		return
 	}
 	maps.Copy(config.RuntimeParams, settings)
@@ -212,6 +215,14 @@ func (s *Store) configure(config *pgx.ConnConfig, purpose string, settings map[s
 		config.ValidateConnect = primaryWill(config.ValidateConnect)
 	}
 }
+
+// The statements of this package look again, each with a snapshot of its own, after they have waited for a lock: a
+// transaction that keeps its first snapshot would see nothing of whoever it has waited for. So none goes by the
+// isolation that a database or a role has for its default.
+const (
+	isolation     = "default_transaction_isolation"
+	readCommitted = string(pgx.ReadCommitted)
+)
 
 // readOnly makes the transactions of a connection read-only unless they say otherwise.
 const readOnly = "default_transaction_read_only"
@@ -273,11 +284,11 @@ func (s *Store) Close() error {
 	s.closing.Store(true)
 	s.starts.Unlock()
 	s.running.Wait()
-	s.release()
+	s.disconnect()
 	return nil
 }
 
-func (s *Store) release() {
+func (s *Store) disconnect() {
 	s.notifier.mu.Lock()
 	s.notifier.close()
 	s.notifier.mu.Unlock()
@@ -334,7 +345,8 @@ func (s *Store) Ready(ctx context.Context) error {
 	}
 	defer s.running.Done()
 	var recovering bool
-	if err := s.writes.QueryRow(ctx, "select pg_is_in_recovery()").Scan(&recovering); err != nil {
+	err := roomy(ctx, s.writes, func() error { return s.writes.QueryRow(ctx, "select pg_is_in_recovery()").Scan(&recovering) })
+	if err != nil {
 		return s.readFault(ctx, "be ready", err)
 	}
 	if recovering {
@@ -350,11 +362,11 @@ func (s *Store) Ready(ctx context.Context) error {
 	if _, err := rand.Read(probe); err != nil {
 		return err
 	}
-	if _, err := s.writes.Exec(ctx, `insert into mesh_blobs (bucket, key, value) values ('store', $1, $2)
+	if _, err := s.exec(ctx, `insert into mesh_blobs (bucket, key, value) values ('store', $1, $2)
 on conflict (bucket, key) do update set value = excluded.value`, "probe "+s.options.Origin, probe); err != nil {
 		return s.readFault(ctx, "be ready", err)
 	}
-	if _, err := s.writes.Exec(ctx, "delete from mesh_blobs where bucket = 'store' and key = $1", "probe "+s.options.Origin); err != nil {
+	if _, err := s.exec(ctx, "delete from mesh_blobs where bucket = 'store' and key = $1", "probe "+s.options.Origin); err != nil {
 		return s.readFault(ctx, "be ready", err)
 	}
 	s.recovered()

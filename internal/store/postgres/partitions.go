@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -43,7 +44,12 @@ func (s *Store) EnsurePartition(ctx context.Context, name, by string) error {
 
 // writing runs a short transaction beside the lanes.
 func (s *Store) writing(ctx context.Context, f func(tx pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, s.writes, func(tx pgx.Tx) error {
+	return roomy(ctx, s.writes, func() error { return s.ours(ctx, s.writes, f) })
+}
+
+// ours makes a transaction that bears our mark.
+func (s *Store) ours(ctx context.Context, on beginner, f func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, on, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if s.pooled {
 			if _, err := tx.Exec(ctx, "select set_config('hubmesh.origin', $1, true)", s.options.Origin); err != nil {
 				return err
@@ -51,6 +57,27 @@ func (s *Store) writing(ctx context.Context, f func(tx pgx.Tx) error) error {
 		}
 		return f(tx)
 	})
+}
+
+// exec makes a transaction of one statement beside the lanes.
+func (s *Store) exec(ctx context.Context, text string, args ...any) (tag pgconn.CommandTag, err error) {
+	if !s.pooled {
+		err = roomy(ctx, s.writes, func() (err error) {
+			tag, err = s.writes.Exec(ctx, text, args...)
+			return err
+		})
+		return tag, err
+	}
+	err = s.writing(ctx, func(tx pgx.Tx) (err error) {
+		tag, err = tx.Exec(ctx, text, args...)
+		return err
+	})
+	return tag, err
+}
+
+// beginner is a pool or a connection.
+type beginner interface {
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }
 
 // Partitions lists the partitions; see [store.Store].
@@ -82,14 +109,14 @@ func (s *Store) MarkPartition(ctx context.Context, name string, deleting bool) e
 }
 
 func (s *Store) mark(ctx context.Context, name string, deleting bool) error {
-	tag, err := s.writes.Exec(ctx, "update mesh_partitions set deleting = $2 where name = $1 and name <> $3", name, deleting, string(node.RootAccess))
+	tag, err := s.exec(ctx, "update mesh_partitions set deleting = $2 where name = $1 and name <> $3", name, deleting, string(node.RootAccess))
 	if err == nil && tag.RowsAffected() == 0 {
 		return store.MissingPartition(name)
 	}
 	if err == nil && deleting {
 		// Creates that began before the mark hold the row until they are committed; those that begin now do not ask
 		// for it. After this each of them is seen by whoever looks, or refused.
-		_, err = s.writes.Exec(ctx, "select from mesh_partitions where name = $1 for update", name)
+		_, err = s.exec(ctx, "select from mesh_partitions where name = $1 for update", name)
 	}
 	return s.readFault(ctx, "mark partition "+name, err)
 }
@@ -109,7 +136,7 @@ func (s *Store) RemovePartition(ctx context.Context, name string) error {
   select h.ctid from mesh_node_history h where h.path = $1 or h.path > $2 and h.path < $3 limit $4))`
 	from, to := mainRange(node.Path(name))
 	for {
-		tag, err := s.writes.Exec(ctx, slice, name, from, to, removeRows)
+		tag, err := s.exec(ctx, slice, name, from, to, removeRows)
 		if err != nil {
 			return s.readFault(ctx, "remove partition "+name, err)
 		}
@@ -117,7 +144,7 @@ func (s *Store) RemovePartition(ctx context.Context, name string) error {
 			break
 		}
 	}
-	_, err := s.writes.Exec(ctx, "delete from mesh_partitions where name = $1 and deleting", name)
+	_, err := s.exec(ctx, "delete from mesh_partitions where name = $1 and deleting", name)
 	if concernsRow(err) {
 		if err := s.mark(ctx, name, false); err != nil { // of this call: who created there was let in before it
 			return err
@@ -131,9 +158,11 @@ func (s *Store) RemovePartition(ctx context.Context, name string) error {
 func (s *Store) markEmpty(ctx context.Context, name string) error {
 	from, to := tables.Below(node.Path(name))
 	var exists, left bool
-	err := s.writes.QueryRow(ctx, `select exists (select 1 from mesh_partitions where name = $1 and name <> $4),
+	err := roomy(ctx, s.writes, func() error {
+		return s.writes.QueryRow(ctx, `select exists (select 1 from mesh_partitions where name = $1 and name <> $4),
   exists (select 1 from mesh_nodes where path = $1) or exists (select 1 from mesh_nodes where key > $2 and key < $3)`,
-		name, from, to, string(node.RootAccess)).Scan(&exists, &left)
+			name, from, to, string(node.RootAccess)).Scan(&exists, &left)
+	})
 	switch {
 	case err != nil:
 		return s.readFault(ctx, "remove partition "+name, err)

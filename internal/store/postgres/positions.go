@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/hubmesh/hubmesh/internal/store"
 )
 
@@ -23,15 +25,17 @@ func (p Positions) Take(ctx context.Context, name, holder string, lease time.Dur
 	}
 	defer s.running.Done()
 	if lease <= 0 {
-		_, err := s.writes.Exec(ctx, "update mesh_consumers set holder = '', held_until = '-infinity' where name = $1 and holder = $2", name, holder)
+		_, err := s.exec(ctx, "update mesh_consumers set holder = '', held_until = '-infinity' where name = $1 and holder = $2", name, holder)
 		return at, false, s.readFault(ctx, "give a consumer back", err)
 	}
 	var open []uint64
-	err = s.writes.QueryRow(ctx, `insert into mesh_consumers as c (name, holder, held_until) values ($1, $2, clock_timestamp() + $3::interval)
+	err = s.writing(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `insert into mesh_consumers as c (name, holder, held_until) values ($1, $2, clock_timestamp() + $3::interval)
 on conflict (name) do update set holder = excluded.holder, held_until = excluded.held_until
 where c.holder in ('', excluded.holder) or c.held_until < clock_timestamp()
 returning case when c.timeline = mesh_timeline() then c.xid else '0'::xid8 end, case when c.timeline = mesh_timeline() then c.pos else 0 end,
   case when c.timeline = mesh_timeline() then c.open else '{}' end`, name, holder, lease).Scan(&at.XID, &at.Pos, &open)
+	})
 	if noRows(err) {
 		return store.Position{}, false, nil
 	}
@@ -50,7 +54,7 @@ func (p Positions) Move(ctx context.Context, name, holder string, to store.Posit
 	if open == nil {
 		open = []uint64{}
 	}
-	tag, err := s.writes.Exec(ctx, `update mesh_consumers set xid = $3::xid8, pos = $4, open = $5::xid8[], timeline = mesh_timeline(), moved_at = clock_timestamp()
+	tag, err := s.exec(ctx, `update mesh_consumers set xid = $3::xid8, pos = $4, open = $5::xid8[], timeline = mesh_timeline(), moved_at = clock_timestamp()
 where name = $1 and holder = $2`, name, holder, to.XID, to.Pos, open)
 	if err == nil && tag.RowsAffected() == 0 {
 		return store.ErrLeaseLost

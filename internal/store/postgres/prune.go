@@ -52,7 +52,7 @@ func (s *Store) pruneOlder(ctx context.Context, keep time.Duration) (removed int
 		return nil
 	})
 	for err == nil && turn {
-		tag, err := s.writes.Exec(ctx, pruneSlice, pruneRows)
+		tag, err := s.exec(ctx, pruneSlice, pruneRows)
 		if err != nil {
 			return removed, s.readFault(ctx, "prune the changes", err)
 		}

@@ -31,14 +31,15 @@ const (
 	readPause = 20 * time.Millisecond
 )
 
-// reading makes a read, again where its connection was lost before the answer came.
+// reading makes a read, again where its connection was lost before the answer came, or where there was none for it.
 func (s *Store) reading(ctx context.Context, read func() error) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.running.Done()
-	err := read()
-	for try, pause := 1, readPause; try < readTries && connectionLost(err); try, pause = try+1, 4*pause {
+	once := func() error { return roomy(ctx, s.reads, read) }
+	err := once()
+	for try, pause := 1, readPause; try < readTries && (connectionLost(err) || noRoom(err)); try, pause = try+1, 4*pause {
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:
@@ -46,7 +47,7 @@ func (s *Store) reading(ctx context.Context, read func() error) error {
 			t.Stop()
 			return ctx.Err()
 		}
-		err = read()
+		err = once()
 	}
 	return err
 }

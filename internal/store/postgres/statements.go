@@ -111,7 +111,7 @@ hist as (
   select path, path, last, 3, 0, 0, '', name, '', '', '', null, null, '', gone_at, gone_by, '', null, '', null from gone),
 tomb as (
   insert into mesh_tombstones (path, version) select path, last from gone
-  on conflict (path) do update set version = excluded.version),
+  on conflict (path) do update set version = greatest(mesh_tombstones.version, excluded.version)),
 ch as (
   insert into mesh_changes (version, op, path, node_type, origin) select last, 'D', path, node_type, $1 from gone)
 select `+columns("gone", false)+` from gone`)
@@ -135,6 +135,16 @@ const (
 	overtakenText = `select mesh_refuse(t.path) from mesh_tombstones t
 join unnest($1::text[], $2::bigint[]) as i(path, version) on t.path = i.path collate "C" and t.version >= i.version
 join mesh_nodes n on n.path = t.path and n.version = i.version`
+
+	// liftText raises rows that stand below an earlier life of their path above it, as a change of nobody's, so that
+	// every process looks.
+	liftText = `with low as (
+  select n.path, greatest(h.version, t.version) + 1 as version from unnest($1::text[]) as i(path) join mesh_nodes n on n.path = i.path collate "C"
+  left join lateral (select max(o.version) as version from mesh_node_history o where o.path = n.path) h on true
+  left join mesh_tombstones t on t.path = n.path order by n.path),
+up as (
+  update mesh_nodes n set version = low.version from low where n.path = low.path and n.version < low.version returning n.path, n.version, n.node_type)
+insert into mesh_changes (version, op, path, node_type) select version, 'U', path, node_type from up`
 
 	// pruneText keeps the newest $2 superseded versions of each path.
 	pruneText = `delete from mesh_node_history h using unnest($1::text[]) as i(path)

@@ -137,13 +137,21 @@ $$;
 
 -- The triggers below are for programs that are not ours.
 
--- A version is minted where the writer minted none: above the stored one, above the tombstone.
+-- The last version that a path has had in what is kept of it, the present one apart. It is below that one, but where a
+-- program has gone past the triggers; and where it is not, the next version is minted above both, and the present one
+-- kept under a number of its own.
+create function mesh_last(p_path text) returns bigint language plpgsql stable as $$
+begin
+  return greatest((select max(h.version) from mesh_node_history h where h.path = p_path),
+    (select t.version from mesh_tombstones t where t.path = p_path), 0);
+end $$;
+
+-- A version is minted where the writer minted none: above the stored one, above all earlier lives.
 create function mesh_foreign_row() returns trigger language plpgsql as $$
-declare last bigint;
+declare last bigint := mesh_last(new.path);
 begin
   if tg_op = 'INSERT' then
-    select version into last from mesh_tombstones where path = new.path;
-    new.version := greatest(coalesce(new.version, 0), coalesce(last, 0) + 1);
+    new.version := greatest(new.version, last + 1);
     new.kind := 1;
     new.created_at := coalesce(new.created_at, now());
     new.main_node := coalesce(new.main_node, new.path);
@@ -158,7 +166,7 @@ begin
         old.display_order, old.desired_id, old.exclude_from_context::text, old.prerendered_html, old.content::text) then
       return old;
     end if;
-    new.version := greatest(new.version, old.version + 1);
+    new.version := greatest(new.version, old.version + 1, case when last >= old.version then last + 2 end);
     new.kind := 2;
   end if;
   new.modified_at := coalesce(case when tg_op = 'UPDATE' and new.modified_at = old.modified_at then null else new.modified_at end, now());
@@ -166,13 +174,34 @@ begin
   return new;
 end $$;
 
+-- An insert may have waited for a deletion after its version was minted. The row is claimed now, and nobody deletes it:
+-- a statement that begins now sees all earlier lives.
 create function mesh_foreign_inserted() returns trigger language plpgsql as $$
+declare
+  late   text[];
+  raised bigint[];
 begin
-  insert into mesh_changes (version, op, path, node_type) select version, 'I', path, node_type from new_rows;
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    -- The snapshot is older than the insert. A tombstone that it does not see ends the transaction (40001).
+    insert into mesh_tombstones (path, version) select path, 0 from new_rows on conflict do nothing;
+    delete from mesh_tombstones t using new_rows r where t.path = r.path and t.version = 0;
+  end if;
+  select array_agg(path) into late from new_rows where mesh_last(path) >= version;
+  if late is not null then
+    perform set_config('hubmesh.origin', 'mesh', true); -- it is no second version
+    with u as (
+      update mesh_nodes n set version = mesh_last(n.path) + 1 from new_rows r
+      where r.path = any(late) and n.path = r.path and n.version = r.version returning n.path, n.version)
+    select array_agg(path), array_agg(version) into late, raised from u;
+    perform set_config('hubmesh.origin', '', true);
+  end if;
+  insert into mesh_changes (version, op, path, node_type)
+  select coalesce(u.version, r.version), 'I', r.path, r.node_type from new_rows r left join unnest(late, raised) as u(path, version) on u.path = r.path;
   if (select count(*) from (select from new_rows limit 501) x) > 500 then
     perform pg_notify('mesh_node_changes', '');
   else
-    perform mesh_announce(version, 'INSERT', path, node_type) from new_rows;
+    perform mesh_announce(coalesce(u.version, r.version), 'INSERT', r.path, r.node_type)
+    from new_rows r left join unnest(late, raised) as u(path, version) on u.path = r.path;
   end if;
   return null;
 end $$;
@@ -182,9 +211,11 @@ declare n int;
 begin
   insert into mesh_node_history (path, main_node, version, kind, state, sync_behavior, node_type, name, description, category, icon,
     display_order, created_at, created_by, modified_at, modified_by, desired_id, exclude_from_context, prerendered_html, content)
-  select o.path, o.main_node, o.version, o.kind, o.state, o.sync_behavior, o.node_type, o.name, o.description, o.category, o.icon,
+  select o.path, o.main_node, case when exists (select from mesh_node_history h where h.path = o.path and h.version >= o.version and h.version < n.version)
+      or exists (select from mesh_tombstones t where t.path = o.path and t.version >= o.version and t.version < n.version)
+      then n.version - 1 else o.version end, o.kind, o.state, o.sync_behavior, o.node_type, o.name, o.description, o.category, o.icon,
     o.display_order, o.created_at, o.created_by, o.modified_at, o.modified_by, o.desired_id, o.exclude_from_context, o.prerendered_html, o.content
-  from old_rows o join new_rows n using (path) where n.version <> o.version on conflict do nothing;
+  from old_rows o join new_rows n using (path) where n.version <> o.version;
   insert into mesh_changes (version, op, path, node_type)
   select n.version, 'U', n.path, n.node_type from old_rows o join new_rows n using (path) where n.version <> o.version;
   get diagnostics n = row_count;
@@ -199,22 +230,44 @@ end $$;
 
 create function mesh_foreign_deleted() returns trigger language plpgsql as $$
 begin
-  insert into mesh_node_history (path, main_node, version, kind, state, sync_behavior, node_type, name, description, category, icon,
-    display_order, created_at, created_by, modified_at, modified_by, desired_id, exclude_from_context, prerendered_html, content)
-  select o.path, o.main_node, o.version, o.kind, o.state, o.sync_behavior, o.node_type, o.name, o.description, o.category, o.icon,
-    o.display_order, o.created_at, o.created_by, o.modified_at, o.modified_by, o.desired_id, o.exclude_from_context, o.prerendered_html, o.content
-  from old_rows o
-  union all
-  select o.path, o.main_node, o.version + 1, 3, 0, 0, '', o.name, '', '', '', null, null, '', now(), session_user, '', null, '', null
-  from old_rows o on conflict do nothing;
-  insert into mesh_tombstones (path, version) select path, version + 1 from old_rows
-  on conflict (path) do update set version = greatest(mesh_tombstones.version, excluded.version);
-  insert into mesh_changes (version, op, path, node_type) select version + 1, 'D', path, node_type from old_rows;
+  with gone as materialized (select o.*, greatest(o.version, mesh_last(o.path) + 1) as kept from old_rows o),
+  hist as (
+    insert into mesh_node_history (path, main_node, version, kind, state, sync_behavior, node_type, name, description, category, icon,
+      display_order, created_at, created_by, modified_at, modified_by, desired_id, exclude_from_context, prerendered_html, content)
+    select g.path, g.main_node, g.kept, g.kind, g.state, g.sync_behavior, g.node_type, g.name, g.description, g.category, g.icon,
+      g.display_order, g.created_at, g.created_by, g.modified_at, g.modified_by, g.desired_id, g.exclude_from_context, g.prerendered_html, g.content
+    from gone g
+    union all
+    select g.path, g.main_node, g.kept + 1, 3, 0, 0, '', g.name, '', '', '', null, null, '', now(), session_user, '', null, '', null from gone g),
+  tomb as (
+    insert into mesh_tombstones (path, version) select path, kept + 1 from gone
+    on conflict (path) do update set version = greatest(mesh_tombstones.version, excluded.version))
+  insert into mesh_changes (version, op, path, node_type) select kept + 1, 'D', path, node_type from gone;
   if (select count(*) from (select from old_rows limit 501) x) > 500 then
     perform pg_notify('mesh_node_changes', '');
   else
-    perform mesh_announce(version + 1, 'DELETE', path, node_type) from old_rows;
+    perform mesh_announce(t.version, 'DELETE', o.path, o.node_type) from old_rows o join mesh_tombstones t using (path);
   end if;
+  return null;
+end $$;
+
+-- A truncation is the deletion of everything. It holds the table by now, so that nothing comes between.
+create function mesh_truncating() returns trigger language plpgsql as $$
+begin
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    raise exception 'the nodes are truncated in a transaction that is read committed: an older snapshot does not see all that goes' using errcode = '0A000';
+  end if;
+  with gone as materialized (select n.*, greatest(n.version, mesh_last(n.path) + 1) as kept from mesh_nodes n),
+  hist as (
+    insert into mesh_node_history (path, main_node, version, kind, state, sync_behavior, node_type, name, description, category, icon,
+      display_order, created_at, created_by, modified_at, modified_by, desired_id, exclude_from_context, prerendered_html, content)
+    select g.path, g.main_node, g.kept, g.kind, g.state, g.sync_behavior, g.node_type, g.name, g.description, g.category, g.icon,
+      g.display_order, g.created_at, g.created_by, g.modified_at, g.modified_by, g.desired_id, g.exclude_from_context, g.prerendered_html, g.content
+    from gone g
+    union all
+    select g.path, g.main_node, g.kept + 1, 3, 0, 0, '', g.name, '', '', '', null, null, '', now(), session_user, '', null, '', null from gone g)
+  insert into mesh_tombstones (path, version) select path, kept + 1 from gone
+  on conflict (path) do update set version = greatest(mesh_tombstones.version, excluded.version);
   return null;
 end $$;
 
@@ -233,6 +286,8 @@ create trigger mesh_foreign_updated after update on mesh_nodes referencing old t
   for each statement when (not mesh_ours()) execute function mesh_foreign_updated();
 create trigger mesh_foreign_deleted after delete on mesh_nodes referencing old table as old_rows
   for each statement when (not mesh_ours()) execute function mesh_foreign_deleted();
+create trigger mesh_truncating before truncate on mesh_nodes
+  for each statement execute function mesh_truncating();
 create trigger mesh_truncated after truncate on mesh_nodes
   for each statement execute function mesh_truncated();
 
@@ -240,4 +295,14 @@ create trigger mesh_truncated after truncate on mesh_nodes
 create function mesh_refuse(p_path text) returns void language plpgsql as $$
 begin
   raise exception 'the version of % is not above that of its deletion', p_path using errcode = 'HM001';
+end $$;
+
+-- The functions of the triggers work on the tables that lie beside them, whatever the search_path of a writer is.
+do $$
+declare name text;
+begin
+  foreach name in array array['mesh_last(text)', 'mesh_foreign_row()', 'mesh_foreign_inserted()', 'mesh_foreign_updated()', 'mesh_foreign_deleted()',
+    'mesh_truncating()', 'mesh_truncated()'] loop
+    execute format('alter function %I.%s set search_path = %I, pg_temp', current_schema(), name, current_schema());
+  end loop;
 end $$;

@@ -283,6 +283,28 @@ func (s *Server) Copy(ctx context.Context, from string) (url string, err error) 
 	return s.url(name), nil
 }
 
+// Restore makes a database of the same name as one of another server, from a dump of that.
+func (s *Server) Restore(ctx context.Context, from *Server, url string) error {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return err
+	}
+	dump := from.command("pg_dump", "-h", "127.0.0.1", "-p", strconv.Itoa(from.port), "-U", "postgres", config.Database)
+	text, err := dump.Output()
+	if err != nil {
+		return fmt.Errorf("pg_dump: %w", err)
+	}
+	if err := s.Exec(ctx, "create database "+config.Database); err != nil {
+		return err
+	}
+	restore := s.command("psql", "-q", "-X", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-U", "postgres", config.Database)
+	restore.Stdin = bytes.NewReader(text)
+	if out, err := restore.CombinedOutput(); err != nil {
+		return fmt.Errorf("psql: %w\n%s", err, out)
+	}
+	return nil
+}
+
 // Exec runs a statement as the superuser, in the database postgres.
 func (s *Server) Exec(ctx context.Context, text string, args ...any) error {
 	conn, err := pgx.Connect(ctx, s.url("postgres"))
