@@ -135,6 +135,11 @@ func (m *Mesh) seeToAdmin(ctx context.Context, anew bool) (standing, error) {
 	if err := m.insist(ctx, func() error { return m.grantAdmin(ctx) }); err != nil {
 		return s, fmt.Errorf("granting the first Admin: %w", err)
 	}
+	// Another silo may serve the assignment and have written it: it counts here from now on.
+	if n, err = m.store.Read(ctx, adminPath); err != nil {
+		return s, fmt.Errorf("granting the first Admin: %w", err)
+	}
+	m.access.Apply(access.Change{Path: adminPath, Version: n.Version, Node: n})
 	if s.admins = m.access.RootAdmins(); !s.is(adminSubject) {
 		return s, fmt.Errorf("granting the first Admin: '%s' was written, and '%s' is still no Admin: look at what is below '_Access'", adminPath, adminSubject)
 	}

@@ -207,4 +207,8 @@ func (r *rig) mustRead(path, want string) {
 	}
 }
 
-func isNotFound(err error) bool { return errors.As(err, new(*NotFoundError)) }
+// isNotFound tells whether there is nothing, by the content or by the hub of its node.
+func isNotFound(err error) bool {
+	var f *message.Failure
+	return errors.As(err, new(*NotFoundError)) || errors.As(err, &f) && f.Type == message.NotFound
+}

@@ -169,9 +169,13 @@ func (s *Server) openStream(w http.ResponseWriter, r *http.Request, subs []subsc
 	if lazy {
 		select {
 		case ev := <-events:
-			if closedBy(over) {
+			switch {
+			case closedBy(over):
 				ev.over()
 				return credentialOver
+			case closedBy(s.closing):
+				ev.over()
+				return problem("shutting_down", "the server is going down")
 			}
 			err := e.start(ev)
 			ev.over()

@@ -169,10 +169,11 @@ func (p *process) write(stop context.Context, work *sync.WaitGroup, writers int,
 // agree checks that every process was told everything, once there is nothing left to tell.
 func agree(t *testing.T, processes ...*process) {
 	t.Helper()
-	want, err := stored(t.Context(), processes[0].store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var want map[string]bool
+	eventually(t, "what is stored", func() (err error) { // over a connection that may not know yet that its server is another one
+		want, err = stored(t.Context(), processes[0].store)
+		return err
+	})
 	newest := map[node.Path]int64{}
 	for key := range want {
 		path, text, _ := strings.Cut(key, " ")
