@@ -279,7 +279,8 @@ func refused(err error) error {
 	var alert tls.AlertError
 	switch {
 	case errors.As(err, &version):
-		return &ClusterError{Reason: fmt.Sprintf("%s speaks wire version %d and this one %d; run releases of the same wire version on all silos", there, version.Theirs, version.Ours), Err: err}
+		ours, theirs := version.Versions()
+		return &ClusterError{Reason: fmt.Sprintf("%s speaks wire version %s and this one %s; run releases of the same wire version on all silos", there, theirs, ours), Err: err}
 	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(x509.UnknownAuthorityError)), errors.As(err, &alert):
 		return &ClusterError{Reason: there + " has another secret; give every silo the same --cluster-secret-file", Err: err}
 	case errors.As(err, new(*transport.ClusterError)):

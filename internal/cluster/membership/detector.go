@@ -308,11 +308,8 @@ func (d *Detector) judge(p *peer, now time.Duration, paused bool) {
 	d.links.Ping(p.m, func(is Pong) {
 		p.load = is.Load
 		d.heardFrom(p)
-		mine := d.view.Key()
-		if d.view.Has(p.m.Epoch) && !mine.Before(is.Key) {
-			d.permit.Heard(p.m.Epoch, now, is)
-		}
-		if is.Key != (Key{}) && is.Key != mine {
+		d.permit.Heard(p.m.Epoch, now, is)
+		if is.Key != (Key{}) && is.Key != d.view.Key() {
 			d.links.Differs(p.m, is.Key)
 		}
 	})

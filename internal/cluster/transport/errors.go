@@ -110,7 +110,14 @@ func (e *DialError) Unwrap() error { return e.Cause }
 type VersionError struct{ Ours, Theirs uint16 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("wire version %d.%d here, %d.%d there: run the same release on all silos", e.Ours>>8, e.Ours&0xff, e.Theirs>>8, e.Theirs&0xff)
+	ours, theirs := e.Versions()
+	return fmt.Sprintf("wire version %s here, %s there: run the same release on all silos", ours, theirs)
+}
+
+// Versions are the two as people read them: "messages.frames".
+func (e *VersionError) Versions() (ours, theirs string) {
+	text := func(v uint16) string { return fmt.Sprintf("%d.%d", v>>8, v&0xff) }
+	return text(e.Ours), text(e.Theirs)
 }
 
 // ClusterError refuses a peer of another cluster.
