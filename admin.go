@@ -25,8 +25,8 @@ const adminSubject = "admin"
 // adminPath is the assignment that a first start makes.
 const adminPath = node.Path("_Access/" + adminSubject + "_Access")
 
-// WithdrawnError says that the subject of the Admin token file, or of a sign-in link, is no Admin of the mesh any
-// more. A start does not undo that.
+// WithdrawnError says that the subject of the Admin token file, or of a sign-in link, is no Admin of the mesh. A start
+// does not change that.
 type WithdrawnError struct {
 	Subject string
 	// Others tells whether somebody else who can sign in is Admin of the root scope.
@@ -36,7 +36,7 @@ type WithdrawnError struct {
 }
 
 func (e *WithdrawnError) Error() string {
-	what := fmt.Sprintf("'%s' is no Admin of this mesh any more", e.Subject)
+	what := fmt.Sprintf("'%s' is no Admin of this mesh", e.Subject)
 	switch {
 	case e.Others:
 		return what + ", and others are: ask one of them for a grant"
@@ -148,7 +148,7 @@ func (m *Mesh) seeToAdmin(ctx context.Context, anew bool) (standing, error) {
 
 // grantAdmin makes the first Admin, and takes away what denies it to him.
 func (m *Mesh) grantAdmin(ctx context.Context) error {
-	for _, path := range m.access.RootAssignments(adminSubject) {
+	for _, path := range m.access.RootDenials(adminSubject) {
 		if path == adminPath {
 			continue
 		}
@@ -156,7 +156,7 @@ func (m *Mesh) grantAdmin(ctx context.Context) error {
 		if err != nil && !errors.As(err, new(*store.NotFoundError)) {
 			return err
 		}
-		m.log.Warn("an assignment of the first Admin was removed", "path", string(path))
+		m.log.Warn("an assignment that denied something to the first Admin was removed", "path", string(path))
 	}
 	return m.nodes.Grant(ctx, "", adminSubject, "Admin")
 }
@@ -215,7 +215,7 @@ func (m *Mesh) writeAdminToken(ctx context.Context, file string) (created bool, 
 }
 
 // LoginCode returns a code that works once, within ten minutes, to sign a browser in as the first Admin;
-// *[WithdrawnError] where that one is no Admin any more.
+// *[WithdrawnError] where that one is no Admin.
 func (m *Mesh) LoginCode() (string, error) {
 	if !slices.Contains(m.access.RootAdmins(), adminSubject) {
 		s, err := m.standing(m.hubs.Context())

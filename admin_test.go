@@ -171,6 +171,7 @@ func TestAMeshWithoutAnAdminIsGivenOneByAStartWithoutTheTokenFile(t *testing.T) 
 	carl, id := l.newAdmin(old, "carl")
 	l.must(carl, "DELETE", "/api/nodes/_Access/admin_Access", "")
 	l.must(carl, "PUT", "/api/nodes/_Access/x", assignment("admin", `[{"role":"Admin","denied":true}]`))
+	l.must(carl, "PUT", "/api/nodes/_Access/y", assignment("admin", `[{"role":"Viewer"}]`))
 	l.must(carl, "DELETE", "/api/tokens/"+id, "") // the last credential of the last Admin: a stolen one must be able to end
 	l.end()
 
@@ -198,6 +199,7 @@ func TestAMeshWithoutAnAdminIsGivenOneByAStartWithoutTheTokenFile(t *testing.T) 
 	if good, _ := l.isAdmin(old); good {
 		t.Error("the old token is good again")
 	}
+	l.must(tokenIn(t, file), "GET", "/api/nodes/_Access/y", "") // what denies nothing is let be
 	if _, err := l.mesh.LoginCode(); err != nil {
 		t.Errorf("the sign-in link: %v", err)
 	}

@@ -54,7 +54,7 @@ func (m *Mesh) PublicRead() {
 		Content: nodehub.AssignmentContent(message.SubjectAnonymous, "Viewer")})
 	if m.access.Evaluator().Check(access.Anonymous, "", access.Read) != access.Granted {
 		m.log.Warn("visitors can not read although public reading is asked for: an assignment at the root scope denies it to them; remove the denial",
-			"assignments", slices.DeleteFunc(m.access.RootAssignments(access.Anonymous), func(p node.Path) bool { return p == publicPath }))
+			"assignments", m.access.RootDenials(access.Anonymous))
 	}
 }
 

@@ -33,10 +33,10 @@ type serveCmd struct {
 	Into           string         `help:"Path below which --import puts the nodes." placeholder:"PATH"`
 	PublicRead     bool           `help:"Let visitors without credentials read everything but assignments."`
 	Memory         bool           `help:"Keep nothing: the data is gone when the process ends."`
-	NodeBytes      int            `help:"Largest node, in bytes of JSON." default:"1048576"`
+	NodeBytes      byteCount      `help:"Largest node, in bytes of JSON." default:"1MiB"`
 	JSONDepth      int            `help:"Deepest nesting of a content." default:"200" name:"json-depth"`
-	BodyBytes      int64          `help:"Largest JSON body of a request, in bytes." default:"8388608"`
-	HeldBytes      int64          `help:"Most bytes of bodies and answers on their way at a time." default:"1073741824"`
+	BodyBytes      byteCount      `help:"Largest JSON body of a request, in bytes." default:"8MiB"`
+	HeldBytes      byteCount      `help:"Most bytes of bodies and answers on their way at a time." default:"1GiB"`
 	History        int            `help:"Versions of a node that are kept." default:"1000"`
 	Drain          *time.Duration `help:"How long a server that is told to stop still answers while /ready says no, so that what stands in front of it sends requests elsewhere. Default: 1s for a silo, else 0." placeholder:"DURATION"`
 	LogLevel       string         `help:"Least level of log lines: debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
@@ -48,7 +48,7 @@ func (c *serveCmd) Validate() error {
 	for _, n := range []struct {
 		flag  string
 		value int64
-	}{{"--node-bytes", int64(c.NodeBytes)}, {"--json-depth", int64(c.JSONDepth)}, {"--body-bytes", c.BodyBytes}, {"--held-bytes", c.HeldBytes}, {"--history", int64(c.History)}} {
+	}{{"--node-bytes", int64(c.NodeBytes)}, {"--json-depth", int64(c.JSONDepth)}, {"--body-bytes", int64(c.BodyBytes)}, {"--held-bytes", int64(c.HeldBytes)}, {"--history", int64(c.History)}} {
 		if n.value < 1 {
 			return fmt.Errorf("%s is %d; want 1 or more", n.flag, n.value)
 		}
@@ -112,7 +112,7 @@ func (c *serveCmd) Run(ctx context.Context, s std) error {
 	if err != nil {
 		return listenError(c.Listen, err)
 	}
-	o := hubmesh.Options{Dir: string(c.Data), Postgres: c.postgres(), Logger: log, NodeBytes: c.NodeBytes, Depth: c.JSONDepth, BodyBytes: c.BodyBytes, HeldBytes: c.HeldBytes, History: c.History, StartDelay: delay, Cluster: silo}
+	o := hubmesh.Options{Dir: string(c.Data), Postgres: c.postgres(), Logger: log, NodeBytes: int(c.NodeBytes), Depth: c.JSONDepth, BodyBytes: int64(c.BodyBytes), HeldBytes: int64(c.HeldBytes), History: c.History, StartDelay: delay, Cluster: silo}
 	if c.Memory {
 		o.Dir = ""
 	}

@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/hubmesh/hubmesh/internal/node"
@@ -154,9 +153,15 @@ func (x *Index) RootAdmins() []Subject {
 	return x.rootAdmins(nil)
 }
 
-// RootAssignments lists the nodes at the root scope that assign something to a subject, or deny it, in order.
-func (x *Index) RootAssignments(subject Subject) []node.Path {
+// RootDenials lists the nodes at the root scope that deny something to a subject, in order.
+func (x *Index) RootDenials(subject Subject) (denials []node.Path) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return slices.Sorted(maps.Keys(x.targets[target{subject: subject}]))
+	for path := range x.targets[target{subject: subject}] {
+		if x.nodes[path].assigned.denied != 0 {
+			denials = append(denials, path)
+		}
+	}
+	slices.Sort(denials)
+	return denials
 }

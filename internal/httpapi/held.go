@@ -19,8 +19,9 @@ type holdings struct {
 	of  map[string]int64
 }
 
-// take counts n bytes more for a subject, or refuses them. One body or answer is let through however large it
-// is, while the subject has no other.
+// take counts n bytes more for a subject, or refuses them. A subject that holds something holds at most as much as
+// is left free for others, too: few who take all they can leave room for whoever comes next. One body or answer is
+// let through however large it is, while the subject has no other.
 func (h *holdings) take(subject string, n int64) error {
 	most := h.each
 	if subject == message.SubjectAnonymous {
@@ -32,7 +33,7 @@ func (h *holdings) take(subject string, n int64) error {
 	switch {
 	case h.all+n > h.most && h.all > 0:
 		return problem("overloaded", "the bodies and answers on their way are as many bytes as this process holds at a time")
-	case held+n > most && held > 0:
+	case held+n > min(most, h.most-h.all) && held > 0:
 		return problem("overloaded", fmt.Sprintf("the bodies and answers of '%s' on their way are as many bytes as are held of one subject at a time; read what was asked for, or send less at once", subject))
 	}
 	if h.of == nil {

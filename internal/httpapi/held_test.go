@@ -185,3 +185,25 @@ func TestWhatIsHeldIsGivenBackToTheLastByte(t *testing.T) {
 		}
 	}
 }
+
+// bad input: several subjects that take all they can and give nothing back
+func TestWhoTakesAllHeCanLeavesRoomForWhoeverComesNext(t *testing.T) {
+	h := holdings{most: 1_000_000, each: 250_000, visitors: 125_000}
+	for i := range 6 {
+		subject := fmt.Sprint("greedy", i)
+		for h.take(subject, 1000) == nil {
+		}
+		if free := h.most - h.all; free < h.of[subject]-1000 {
+			t.Errorf("%s holds %d, and %d are free", subject, h.of[subject], free)
+		}
+		for range 5 {
+			if err := h.take(fmt.Sprint("modest", i), 1000); err != nil {
+				t.Errorf("after %d: %v", i+1, err)
+			}
+		}
+	}
+	var p *Problem
+	if err := h.take("greedy0", 1000); !errors.As(err, &p) || p.Code != "overloaded" {
+		t.Errorf("one more: %v", err)
+	}
+}

@@ -29,6 +29,9 @@ func (s *Server) getNode(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
+	if err := s.hold(w, r, heldBy([]node.Node{n})); err != nil {
+		return err
+	}
 	writeNode(w, http.StatusOK, n)
 	return nil
 }
