@@ -126,7 +126,7 @@ const (
 	UnavailableLocked                     // another process serves the same data
 	UnavailableCorrupt                    // the data is damaged, or is no data of ours
 	UnavailablePermission                 // the files may not be read or written
-	UnavailableNewer                      // a newer program has written the data
+	UnavailableNewer                      // a newer program has written the data, or another one
 )
 
 // UnavailableError is a fault of the store as a whole: the disk is full, the file is locked or

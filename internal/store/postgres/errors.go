@@ -21,6 +21,7 @@ const (
 	hintReadOnly   = "this server is a standby or is read-only; name the primary in the connection URL"
 	hintVersion    = "use PostgreSQL 14 or newer"
 	hintNewer      = "use the newer program, or another database"
+	hintOtherwise  = "use the program that made it, or a new database"
 	hintFull       = "free some space on the server; writes go on by themselves then, and nothing that was acknowledged is lost"
 	hintPermission = "the user of the connection URL needs to own the tables, or the right to create them in the schema"
 	hintCorrupt    = "the server reports damaged data; keep it, and restore a backup into an empty database"

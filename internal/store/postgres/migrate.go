@@ -38,18 +38,15 @@ func (s *Store) migrateFrom(ctx context.Context, files fs.FS) error {
 		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
 			return err
 		}
-		current, err := schemaVersion(ctx, tx)
+		current, err := applied(ctx, tx, steps)
 		if err != nil {
 			return err
-		}
-		if current > len(steps) {
-			return tables.Newer(current, len(steps), hintNewer)
 		}
 		for _, step := range steps[current:] {
 			if _, err := tx.Exec(ctx, step.SQL, pgx.QueryExecModeSimpleProtocol); err != nil {
 				return fmt.Errorf("migration %d (%s): %w", step.Number, step.Name, err)
 			}
-			if _, err := tx.Exec(ctx, "insert into mesh_schema (version, name) values ($1, $2)", step.Number, step.Name); err != nil {
+			if _, err := tx.Exec(ctx, "insert into mesh_schema (version, name, digest) values ($1, $2, $3)", step.Number, step.Name, step.Digest); err != nil {
 				return err
 			}
 			done = append(done, step)
@@ -64,13 +61,39 @@ func (s *Store) migrateFrom(ctx context.Context, files fs.FS) error {
 	return err
 }
 
-// schemaVersion returns the number of the last step that was applied; 0 for an empty database.
-func schemaVersion(ctx context.Context, tx pgx.Tx) (version int, err error) {
-	_, err = tx.Exec(ctx, "create table if not exists mesh_schema (version int primary key, name text not null, applied_at timestamptz not null default clock_timestamp())")
-	if err == nil {
-		err = tx.QueryRow(ctx, "select coalesce(max(version), 0) from mesh_schema").Scan(&version)
+// applied returns how many of the steps were applied. It refuses a schema that has more of them, and one that a step
+// of the same number and other text has made: its triggers would be other ones.
+func applied(ctx context.Context, tx pgx.Tx, steps []tables.Step) (count int, err error) {
+	_, err = tx.Exec(ctx, "create table if not exists mesh_schema (version int primary key, name text not null, digest bytea, applied_at timestamptz not null default clock_timestamp())")
+	if err != nil {
+		return 0, err
 	}
-	return version, err
+	if err := tx.QueryRow(ctx, "select coalesce(max(version), 0) from mesh_schema").Scan(&count); err != nil {
+		return 0, err
+	}
+	if count > len(steps) {
+		return 0, tables.Newer(count, len(steps), hintNewer)
+	}
+	if count == 0 {
+		return 0, nil
+	}
+	var digested bool // not before there were digests
+	if err := tx.QueryRow(ctx, "select exists (select from pg_attribute where attrelid = 'mesh_schema'::regclass and attname = 'digest')").Scan(&digested); err != nil {
+		return 0, err
+	}
+	if !digested {
+		return 0, tables.Otherwise(steps[0], hintOtherwise)
+	}
+	for _, step := range steps[:count] {
+		var same bool
+		if err := tx.QueryRow(ctx, "select coalesce(digest = $2, false) from mesh_schema where version = $1", step.Number, step.Digest).Scan(&same); err != nil {
+			return 0, err
+		}
+		if !same {
+			return 0, tables.Otherwise(step, hintOtherwise)
+		}
+	}
+	return count, nil
 }
 
 // strangeText is true where the database was restored on another server.

@@ -79,3 +79,34 @@ func TestAServerThatCanNotKeepAMeshIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// bad input: a database that another form of this program has made
+func TestADatabaseThatOtherMigrationsMadeIsRefused(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]string{
+		"another text":         `update mesh_schema set digest = '\x00' where version = 1`,
+		"before texts counted": `alter table mesh_schema drop column digest`,
+	} {
+		url, err := server.Database(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second start is the control: what this program has made it takes
+			s, err := postgres.Open(t.Context(), postgres.Options{URL: url, Log: quiet()})
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := rawly(t, url, change); err != nil {
+			t.Fatal(err)
+		}
+		_, err = postgres.Open(t.Context(), postgres.Options{URL: url, Log: quiet()})
+		var u *store.UnavailableError
+		if !errors.As(err, &u) || u.Kind != store.UnavailableNewer || u.Transient || !strings.Contains(err.Error(), "migration 1") || !strings.Contains(err.Error(), "new database") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

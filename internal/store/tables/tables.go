@@ -4,6 +4,7 @@ package tables
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"iter"
@@ -37,6 +38,7 @@ type Step struct {
 	Number int
 	Name   string
 	SQL    string
+	Digest []byte // of SQL; tells whether a schema was made by this very step
 }
 
 // Steps returns the files migrations/NUMBER_name.sql, which are numbered from 1 without a gap.
@@ -52,7 +54,8 @@ func Steps(files fs.FS) ([]Step, error) {
 			return nil, err
 		}
 		number, title, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(name, "migrations/"), ".sql"), "_")
-		step := Step{Name: title, SQL: string(text)}
+		digest := sha256.Sum256(text)
+		step := Step{Name: title, SQL: string(text), Digest: digest[:]}
 		if step.Number, err = strconv.Atoi(number); err != nil || step.Number != i+1 {
 			return nil, fmt.Errorf("migration %s is not number %d", name, i+1)
 		}
@@ -66,6 +69,14 @@ func Newer(schema, known int, hint string) error {
 	return &store.UnavailableError{
 		Kind: store.UnavailableNewer, Op: "open", Hint: hint,
 		Err: fmt.Errorf("a newer program has written the database: its schema is %d, this program knows %d", schema, known),
+	}
+}
+
+// Otherwise is the refusal of a schema that another form of a step has made.
+func Otherwise(step Step, hint string) error {
+	return &store.UnavailableError{
+		Kind: store.UnavailableNewer, Op: "open", Hint: hint,
+		Err: fmt.Errorf("the database was made by a program whose migration %d (%s) is another one", step.Number, step.Name),
 	}
 }
 
