@@ -199,6 +199,7 @@ func lost(ctx context.Context, r *Result, t *town) error {
 	r.add("10,000 hubs lost: the last answers again", ms(last.Sub(killed)))
 	r.add("10,000 hubs lost: refused elsewhere", float64(refused.Load()))
 	_ = a.wait() // it was killed
+	r.add("a killed silo: the kernel has taken its process down", ms(a.gone.Sub(killed)))
 	delete(t.silos, "a")
 	at, err := t.without("a", killed, "b", "c")
 	r.add("a killed silo is out", ms(at.Sub(killed)))

@@ -45,6 +45,7 @@ type siloProcess struct {
 	name, url, token string
 	cmd              *exec.Cmd
 	done             chan error
+	gone             time.Time // once it is done
 }
 
 func newTown(bin, dir, url string) (*town, error) {
@@ -87,7 +88,9 @@ func (t *town) start(names ...string) error {
 		read.Go(func() { t.hear(says) })
 		go func() {
 			read.Wait()
-			s.done <- s.cmd.Wait()
+			err := s.cmd.Wait()
+			s.gone = time.Now()
+			s.done <- err
 		}()
 		all, up = append(all, s), append(up, url)
 	}

@@ -219,7 +219,7 @@ func (c *commit) attempt(ctx context.Context, open []int) error {
 	if c.s.pooled {
 		pipeline.Queue("begin isolation level read committed")
 		pipeline.Queue(`select set_config('hubmesh.origin', $1, true), set_config('statement_timeout', $2, true), set_config('lock_timeout', $3, true),
-set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.options.Origin, statementTimeout, lanePatience)
+set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.options.Origin, statementTimeout, c.s.options.patience)
 	}
 	for _, p := range parts {
 		p.queue(&pipeline, c.s.options.Origin)

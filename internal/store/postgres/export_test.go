@@ -17,6 +17,12 @@ var (
 
 const FeedBehindText, FeedOpenText = feedBehindText, feedOpenText
 
+// Patient are options whose batches wait long for a row that something else holds.
+func Patient(o Options) Options {
+	o.patience = lockTimeout
+	return o
+}
+
 func (s *Store) PruneOlder(ctx context.Context, keep time.Duration) (int64, error) {
 	return s.pruneOlder(ctx, keep)
 }

@@ -77,7 +77,8 @@ func answer(s *postgres.Store, w store.Write) chan error {
 func grounds(t *testing.T) (url string, a, b *postgres.Store, on store.Write) {
 	t.Helper()
 	url = database(t)
-	a, b = open(t, postgres.Options{URL: url}), open(t, postgres.Options{URL: url})
+	o := postgres.Patient(postgres.Options{URL: url}) // a busy machine needs more than a moment between the steps
+	a, b = open(t, o), open(t, o)
 	space(t, a, "acme", "other")
 	must(t, a, create("acme", 1), create("acme/x", 1))
 	x, err := a.Read(t.Context(), "acme/x")

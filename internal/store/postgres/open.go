@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -49,6 +50,8 @@ type Options struct {
 	Log *slog.Logger
 	// Now stamps changes; nil is time.Now.
 	Now func() time.Time
+
+	patience string // tests only: instead of lanePatience
 }
 
 // Store keeps nodes in one PostgreSQL database. Make one with [Open].
@@ -121,6 +124,7 @@ func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.patience = cmp.Or(o.patience, lanePatience)
 	return o
 }
 
@@ -147,7 +151,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if s.writes, err = s.pool(ctx, writeConns, writing); err != nil {
 		return err
 	}
-	writing["lock_timeout"] = lanePatience
+	writing["lock_timeout"] = s.options.patience
 	if s.lanes, err = s.pool(ctx, laneConns, writing); err != nil {
 		return err
 	}
