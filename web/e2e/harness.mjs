@@ -20,7 +20,7 @@ const screenshots = process.env["HUBMESH_SCREENSHOTS"];
 const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 const args = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 /** Milliseconds that a step may take: long enough for a busy machine. */
-export const patience = 15_000;
+export const patience = 30_000;
 
 export class Harness {
   /** @type {(() => unknown)[]} */
