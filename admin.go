@@ -70,7 +70,11 @@ func (m *Mesh) AdminToken(ctx context.Context, file string) (created bool, err e
 		if created, err = m.writeAdminToken(ctx, file); created || err != nil {
 			return created, err
 		}
-		if speaks, err = m.readAdminToken(ctx, file); err != nil { // another process of this mesh was first
+		speaks, err = m.readAdminToken(ctx, file) // another process of this mesh was first
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("admin token file: '%s' is a link that leads nowhere; remove it, or name another file", file)
+		}
+		if err != nil {
 			return false, err
 		}
 	}
@@ -158,7 +162,18 @@ func (m *Mesh) grantAdmin(ctx context.Context) error {
 		}
 		m.log.Warn("an assignment that denied something to the first Admin was removed", "path", string(path))
 	}
+	if n, err := m.store.Read(ctx, adminPath); err == nil && !assigns(n, adminSubject) {
+		m.log.Warn("an assignment of somebody else is replaced by that of the first Admin", "path", string(adminPath), "version", n.Version, "content", n.Content.Text())
+	}
 	return m.nodes.Grant(ctx, "", adminSubject, "Admin")
+}
+
+// assigns tells whether an assignment speaks of a subject.
+func assigns(n node.Node, subject string) bool {
+	var a struct {
+		AccessObject string `json:"accessObject"`
+	}
+	return n.Content.Decode(&a) == nil && a.AccessObject == subject
 }
 
 // readAdminToken returns who the token in a file speaks as. It refuses a file without a good token, and says what to

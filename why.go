@@ -163,6 +163,9 @@ func (a inspectAPI) Lapses(ctx context.Context) (any, error) {
 	return map[string]any{"process": a.m.id, "lapses": a.m.content.Lapses()}, nil
 }
 
+// HoldsNothing tells whether the caller is a visitor to whom nothing is granted.
+func (a inspectAPI) HoldsNothing(ctx context.Context) bool { return a.m.nodes.HoldsNothing(ctx) }
+
 // IsAdmin tells whether the caller administers the root scope.
 func (a inspectAPI) IsAdmin(ctx context.Context) (bool, error) {
 	return a.m.nodes.IsAdmin(ctx)

@@ -27,7 +27,9 @@ func (r remote) client() (*client.Client, error) {
 		if err != nil {
 			return nil, usage(fmt.Errorf("--token-file: %w", err))
 		}
-		token = string(text)
+		if token = string(text); strings.TrimSpace(token) == "" {
+			return nil, usage(fmt.Errorf("--token-file: '%s' is empty", r.TokenFile))
+		}
 	}
 	token = strings.TrimSpace(token)
 	if strings.ContainsAny(token, " \t\r\n") {

@@ -257,6 +257,9 @@ func TestWhileSilosComeAndGoNoWriteIsLost(t *testing.T) {
 		if err := p.stop(); err != nil {
 			t.Errorf("%v:\n%s", err, p.log)
 		}
+		if p.log.has("was put out of the cluster") {
+			t.Errorf("%s left by itself, and says that it was put out:\n%s", p.name, p.log)
+		}
 	}
 	t.Logf("%d joins and leaves in %v", rounds, time.Since(began))
 	writing.further(t, 2)

@@ -199,19 +199,33 @@ func agrees(text []byte, path node.Path) error {
 }
 
 // writeJSON answers with v.
-func writeJSON(w http.ResponseWriter, status int, v any) error {
-	text, err := json.Marshal(v)
+func (s *Server) writeJSON(w http.ResponseWriter, r *http.Request, status int, v any) error {
+	text, err := marshal(v)
 	if err != nil {
 		return fmt.Errorf("marshalling the answer: %w", err)
 	}
-	writeText(w, status, text)
-	return nil
+	return s.writeText(w, r, status, text)
 }
 
-// writeText answers with JSON text.
-func writeText(w http.ResponseWriter, status int, text []byte) {
+// marshal is json.Marshal without what is only needed within HTML: "<" would be six bytes.
+func marshal(v any) ([]byte, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+}
+
+// writeText answers with JSON text, which is held until it is sent.
+func (s *Server) writeText(w http.ResponseWriter, r *http.Request, status int, text []byte) error {
+	if err := s.holdAnswer(w, r, int64(len(text))); err != nil {
+		return err
+	}
 	begin(w, status)
 	inChunks(w, append(text, '\n'))
+	return nil
 }
 
 // begin starts an answer of JSON text.

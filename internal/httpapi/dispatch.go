@@ -135,6 +135,11 @@ func (e *endpoint) serve(w *recorder, r *http.Request) error {
 			ctx = context.WithValue(ctx, credentialKey{}, credential)
 		}
 		r = r.WithContext(message.WithIdentity(ctx, id))
+		if op.body != "" && e.s.Rights != nil && e.s.Rights.HoldsNothing(r.Context()) {
+			// Nothing is read of what somebody sends who can not be allowed anything.
+			refuseBody(w, r, problem("unauthenticated", "nothing is granted to visitors; send a token, or sign in"), lingerFor)
+			return nil
+		}
 		if op.body != "" && r.ContentLength != 0 {
 			over, release, err := followed(ctx)
 			if err != nil {

@@ -23,16 +23,17 @@ import (
 
 // mesh is a small mesh in memory: enough to serve every route. Fail, when set, answers every call.
 type mesh struct {
-	mu     sync.Mutex
-	nodes  map[node.Path]node.Node
-	files  map[string]string
-	fail   error
-	feed   chan Frame // what a watch emits after its first frame
-	whole  chan struct{}
-	calls  []string
-	create func(context.Context) // runs in a create, when set
-	cond   FileCondition         // of the last change of a file
-	pass   *pass                 // of those with a token; nil is one without an end
+	mu      sync.Mutex
+	nodes   map[node.Path]node.Node
+	files   map[string]string
+	fail    error
+	nothing bool       // is granted to visitors
+	feed    chan Frame // what a watch emits after its first frame
+	whole   chan struct{}
+	calls   []string
+	create  func(context.Context) // runs in a create, when set
+	cond    FileCondition         // of the last change of a file
+	pass    *pass                 // of those with a token; nil is one without an end
 }
 
 func newMesh(nodes ...node.Node) *mesh {
@@ -353,6 +354,8 @@ func (m *mesh) Lapses(ctx context.Context) (any, error) { return []string{}, m.c
 func (m *mesh) Cluster(ctx context.Context) (any, error) {
 	return map[string]any{"cluster": true, "askedBy": "a", "answered": 1, "missing": []string{}, "silos": []string{}}, m.call(ctx, "cluster")
 }
+
+func (m *mesh) HoldsNothing(context.Context) bool { return m.nothing }
 
 func (m *mesh) IsAdmin(ctx context.Context) (bool, error) {
 	return message.IdentityFrom(ctx).Subject == "root", nil

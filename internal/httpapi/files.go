@@ -38,7 +38,7 @@ func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
 	if entries == nil {
 		entries = []FileEntry{}
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"collection": collection, "dir": dir, "entries": entries})
+	return s.writeJSON(w, r, http.StatusOK, map[string]any{"collection": collection, "dir": dir, "entries": entries})
 }
 
 // relative tells whether text is a path that stays below where it begins; nothing is the beginning.
@@ -115,7 +115,7 @@ func (s *Server) putFile(w http.ResponseWriter, r *http.Request) error {
 		status = http.StatusCreated
 		w.Header().Set("Location", stored.URL)
 	}
-	return writeJSON(w, status, answer)
+	return s.writeJSON(w, r, status, answer)
 }
 
 func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
+	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/message"
 )
 
@@ -20,9 +22,9 @@ type holdings struct {
 }
 
 // take counts n bytes more for a subject, or refuses them. A subject that holds something holds at most as much as
-// is left free for others, too: few who take all they can leave room for whoever comes next. One body or answer is
-// let through however large it is, while the subject has no other.
-func (h *holdings) take(subject string, n int64) error {
+// is left free for others, too: few who take all they can leave room for whoever comes next. One request's body and
+// answer are let through however large they are, while nothing else is held; mine is what that request holds already.
+func (h *holdings) take(subject string, n, mine int64) error {
 	most := h.each
 	if subject == message.SubjectAnonymous {
 		most = h.visitors
@@ -31,9 +33,9 @@ func (h *holdings) take(subject string, n int64) error {
 	defer h.mu.Unlock()
 	held := h.of[subject]
 	switch {
-	case h.all+n > h.most && h.all > 0:
+	case h.all+n > h.most && h.all > mine:
 		return problem("overloaded", "the bodies and answers on their way are as many bytes as this process holds at a time")
-	case held+n > min(most, h.most-h.all) && held > 0:
+	case held+n > min(most, h.most-h.all) && held > mine:
 		return problem("overloaded", fmt.Sprintf("the bodies and answers of '%s' on their way are as many bytes as are held of one subject at a time; read what was asked for, or send less at once", subject))
 	}
 	if h.of == nil {
@@ -66,11 +68,35 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, n int64) error {
 	if !ok {
 		return nil // a writer that nobody waits for
 	}
-	subject := subjectOf(r)
-	if err := s.held.take(subject, n); err != nil {
+	if rec.held == 0 {
+		rec.subject = subjectOf(r)
+	}
+	if err := s.held.take(rec.subject, n, rec.held); err != nil {
 		return err
 	}
-	rec.subject, rec.held = subject, rec.held+n
+	rec.held += n
+	return nil
+}
+
+// holdAnswer counts an answer. One to a request that has changed something is not refused, as the change is made: it
+// waits for room, and the connection is cut where none comes.
+func (s *Server) holdAnswer(w http.ResponseWriter, r *http.Request, n int64) error {
+	err := s.hold(w, r, n)
+	if err == nil || r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return err
+	}
+	for until := time.Now().Add(s.bounds.Own(budget.Flush)); err != nil && time.Now().Before(until); {
+		select {
+		case <-time.After(roomEvery):
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+		err = s.hold(w, r, n)
+	}
+	if err != nil {
+		s.log.Warn("an answer was not sent, as answers that nobody reads are in its way", "method", r.Method, "path", r.URL.EscapedPath(), "bytes", n)
+		panic(http.ErrAbortHandler)
+	}
 	return nil
 }
 

@@ -65,7 +65,9 @@ func TestAnswersThatAreNotReadAreHeldUpToABoundAndTheNextIsRefused(t *testing.T)
 	for name, last := range map[string]struct {
 		request, want string
 	}{
-		"a query": {query, `"code":"overloaded"`},
+		"a query":             {query, `"code":"overloaded"`},
+		"a node":              {"GET /api/nodes/acme", `"code":"overloaded"`},
+		"a version of a node": {"GET /api/versions/acme?at=1", `"code":"overloaded"`},
 		"a live query, which ends while its connection goes on": {"GET /api/live?query=path:acme&node=none", "event: sub-end\ndata: {\"code\":\"overloaded\""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,6 +100,82 @@ func TestAnswersThatAreNotReadAreHeldUpToABoundAndTheNextIsRefused(t *testing.T)
 				}
 			}, small)
 		})
+	}
+}
+
+// bad input: answers to writes that are not read
+func TestTheAnswerToAWriteWaitsForRoomAsItsChangeIsMade(t *testing.T) {
+	big := doc("acme", 1)
+	big.Content = node.RawContent(`{"v":"` + strings.Repeat("x", 150_000) + `"}`)
+	for name, ends := range map[string]bool{"that comes": true, "that does not come": false} {
+		t.Run(name, func(t *testing.T) {
+			slowly(t, newMesh(big), func(t *testing.T, dial func() net.Conn) {
+				first, second := dial(), dial()
+				ask(first, "bob", "GET /api/query?q=path:acme", "")
+				synctest.Wait()
+				ask(second, "bob", "PATCH /api/nodes/acme", `{"name":"x"}`)
+				synctest.Wait()
+				if ends {
+					first.Close()
+					if status, body, _, _ := answered(t, second, time.Now()); status != 200 || len(body) < 150_000 {
+						t.Errorf("%d, %d bytes", status, len(body))
+					}
+					return
+				}
+				if n, err := second.Read(make([]byte, 100)); n > 0 || err == nil {
+					t.Errorf("%d bytes came", n)
+				}
+				first.Close()
+			}, small)
+		})
+	}
+}
+
+// bad input: a body that is more than its sender's share
+func TestABodyIsTakenHoweverLargeItIsWhereItsSenderHasNoOther(t *testing.T) {
+	s, _ := serve(t, newMesh(doc("acme", 1)), small)
+	r := httptest.NewRequest("POST", "/api/nodes/acme/x", strings.NewReader(strings.Repeat(" ", 600_000)+"{}"))
+	r.Header.Set("Authorization", asBob)
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	if s.ServeHTTP(w, r); w.Code != 201 || s.held.all != 0 {
+		t.Errorf("%d %s; %d bytes are held after it", w.Code, w.Body, s.held.all)
+	}
+}
+
+// bad input: texts of a caller that an answer repeats
+func TestAProblemSaysNoMoreThanALineOfWhatACallerHasSent(t *testing.T) {
+	s, _ := serve(t, newMesh(doc("acme", 1)))
+	long := strings.Repeat("<", 700_000)
+	for target, body := range map[string]string{
+		"/api/nodes":        `{"` + long + `":1}`,
+		"/api/nodes/acme/x": `{"` + long + `":1}`,
+		"/api/nodes?":       `{"nodes":[{"path":"acme/x","` + long + `":1},{"path":"` + long + `"}]}`,
+	} {
+		r := httptest.NewRequest("POST", target, strings.NewReader(body))
+		r.Header.Set("Authorization", asBob)
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if text := w.Body.String(); len(text) > 8_000 || !strings.Contains(text, "<<<<") || strings.Contains(text, "u003c") {
+			t.Errorf("%s: %d, %d bytes: %.200s", target, w.Code, len(text), text)
+		}
+	}
+}
+
+// bad input: what somebody sends who can not be allowed anything
+func TestOfAVisitorToWhomNothingIsGrantedNoBodyIsRead(t *testing.T) {
+	m := newMesh(doc("acme", 1))
+	for _, m.nothing = range []bool{true, false} {
+		s, _ := serve(t, m)
+		body := strings.NewReader(`{"nodes":[]}`)
+		r := httptest.NewRequest("POST", "/api/nodes", body)
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if got := body.Len() > 0; got != m.nothing || (w.Code == 401) != m.nothing {
+			t.Errorf("nothing granted %v: %d %s; %d bytes were left", m.nothing, w.Code, w.Body, body.Len())
+		}
 	}
 }
 
@@ -191,19 +269,19 @@ func TestWhoTakesAllHeCanLeavesRoomForWhoeverComesNext(t *testing.T) {
 	h := holdings{most: 1_000_000, each: 250_000, visitors: 125_000}
 	for i := range 6 {
 		subject := fmt.Sprint("greedy", i)
-		for h.take(subject, 1000) == nil {
+		for h.take(subject, 1000, 0) == nil {
 		}
 		if free := h.most - h.all; free < h.of[subject]-1000 {
 			t.Errorf("%s holds %d, and %d are free", subject, h.of[subject], free)
 		}
 		for range 5 {
-			if err := h.take(fmt.Sprint("modest", i), 1000); err != nil {
+			if err := h.take(fmt.Sprint("modest", i), 1000, 0); err != nil {
 				t.Errorf("after %d: %v", i+1, err)
 			}
 		}
 	}
 	var p *Problem
-	if err := h.take("greedy0", 1000); !errors.As(err, &p) || p.Code != "overloaded" {
+	if err := h.take("greedy0", 1000, 0); !errors.As(err, &p) || p.Code != "overloaded" {
 		t.Errorf("one more: %v", err)
 	}
 }

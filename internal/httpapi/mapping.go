@@ -121,7 +121,7 @@ func storeProblem(err error) *Problem {
 	case errors.As(err, &row):
 		return problem("bad_request", row.Error())
 	case errors.Is(err, store.ErrBatchDuplicate):
-		return problem("bad_request", store.ErrBatchDuplicate.Error())
+		return problem("bad_request", "a path may stand in a list once").with("field", "path")
 	case errors.Is(err, syscall.ENOSPC), errors.As(err, &away) && away.Kind == store.UnavailableFull:
 		return problem("storage_full", "the disk is full; nothing was written")
 	case errors.As(err, &away):

@@ -29,11 +29,7 @@ func (s *Server) getNode(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	if err := s.hold(w, r, heldBy([]node.Node{n})); err != nil {
-		return err
-	}
-	writeNode(w, http.StatusOK, n)
-	return nil
+	return s.writeNode(w, r, http.StatusOK, n)
 }
 
 // missing makes the answer for what is not there speak of the path that was asked for, whatever the
@@ -45,9 +41,9 @@ func missing(path node.Path, err error) error {
 	return err
 }
 
-func writeNode(w http.ResponseWriter, status int, n node.Node) {
+func (s *Server) writeNode(w http.ResponseWriter, r *http.Request, status int, n node.Node) error {
 	w.Header().Set("ETag", etag(n.Version))
-	writeText(w, status, n.AppendJSON(nil))
+	return s.writeText(w, r, status, n.AppendJSON(nil))
 }
 
 func (s *Server) createNode(w http.ResponseWriter, r *http.Request) error {
@@ -68,8 +64,7 @@ func (s *Server) createNode(w http.ResponseWriter, r *http.Request) error {
 		return missing(path, err)
 	}
 	w.Header().Set("Location", nodesPrefix+encodePath(created.Path))
-	writeNode(w, http.StatusCreated, created)
-	return nil
+	return s.writeNode(w, r, http.StatusCreated, created)
 }
 
 // outcome is one line of the answer to a create of many.
@@ -139,7 +134,7 @@ func (s *Server) createNodes(w http.ResponseWriter, r *http.Request) error {
 		if err == nil && n.Path == "" {
 			err = &node.FieldError{Field: "path", Reason: "it is needed here"}
 		}
-		results[i].Path = string(n.Path)
+		results[i].Path = short(string(n.Path))
 		if err != nil {
 			results[i].Error = problemOf(err)
 			continue
@@ -166,7 +161,7 @@ func (s *Server) createNodes(w http.ResponseWriter, r *http.Request) error {
 			at.Version = o.Version
 		}
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"results": results})
+	return s.writeJSON(w, r, http.StatusOK, map[string]any{"results": results})
 }
 
 func (s *Server) putNode(w http.ResponseWriter, r *http.Request) error {
@@ -198,8 +193,7 @@ func (s *Server) putNode(w http.ResponseWriter, r *http.Request) error {
 		status = http.StatusCreated
 		w.Header().Set("Location", nodesPrefix+encodePath(got.Path))
 	}
-	writeNode(w, status, got)
-	return nil
+	return s.writeNode(w, r, status, got)
 }
 
 func (s *Server) patchNode(w http.ResponseWriter, r *http.Request) error {
@@ -224,8 +218,7 @@ func (s *Server) patchNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return missing(path, unmet(cond, invalidPatch(err)))
 	}
-	writeNode(w, http.StatusOK, got)
-	return nil
+	return s.writeNode(w, r, http.StatusOK, got)
 }
 
 // invalidPatch names the fault of a field as one of the patch.
@@ -254,7 +247,7 @@ func (s *Server) deleteNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return missing(path, unmet(cond, err))
 	}
-	return writeJSON(w, http.StatusOK, map[string]int64{"deleted": int64(deleted), "version": version})
+	return s.writeJSON(w, r, http.StatusOK, map[string]int64{"deleted": int64(deleted), "version": version})
 }
 
 // boolean reads a boolean of the query: present without a value is true.

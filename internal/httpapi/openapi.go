@@ -150,6 +150,7 @@ func (op *operation) problems() map[int][]string {
 
 func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Cache-Control", cacheAsk)
-	writeText(w, http.StatusOK, s.document)
+	begin(w, http.StatusOK)
+	inChunks(w, s.document) // one for all
 	return nil
 }

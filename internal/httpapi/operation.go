@@ -23,7 +23,7 @@ func (s *Server) startImport(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Location", nodesPrefix+encodePath(activity))
-	return writeJSON(w, http.StatusAccepted, map[string]any{"activity": activity})
+	return s.writeJSON(w, r, http.StatusAccepted, map[string]any{"activity": activity})
 }
 
 func (s *Server) why(w http.ResponseWriter, r *http.Request) error {
@@ -38,7 +38,7 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, known)
+	return s.writeJSON(w, r, http.StatusOK, known)
 }
 
 func (s *Server) cluster(w http.ResponseWriter, r *http.Request) error {
@@ -46,7 +46,7 @@ func (s *Server) cluster(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, status)
+	return s.writeJSON(w, r, http.StatusOK, status)
 }
 
 // clusterEvery is how often a watched cluster is asked.
@@ -94,7 +94,7 @@ func (s *Server) lapses(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, recent)
+	return s.writeJSON(w, r, http.StatusOK, recent)
 }
 
 func (s *Server) whoami(w http.ResponseWriter, r *http.Request) error {
@@ -106,14 +106,14 @@ func (s *Server) whoami(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{
+	return s.writeJSON(w, r, http.StatusOK, map[string]any{
 		"subject": id.Subject, "name": id.Name, "anonymous": id.IsAnonymous(), "admin": admin,
 	})
 }
 
-func (s *Server) alive(w http.ResponseWriter, _ *http.Request) error {
+func (s *Server) alive(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
-	return writeJSON(w, http.StatusOK, map[string]bool{"alive": true})
+	return s.writeJSON(w, r, http.StatusOK, map[string]bool{"alive": true})
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
@@ -127,7 +127,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 		status = http.StatusServiceUnavailable
 		w.Header().Set("Retry-After", "1")
 	}
-	return writeJSON(w, status, map[string]any{"ready": len(waiting) == 0, "waiting": waiting})
+	return s.writeJSON(w, r, status, map[string]any{"ready": len(waiting) == 0, "waiting": waiting})
 }
 
 func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) error {

@@ -1,11 +1,13 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/hubmesh/hubmesh/internal/node"
 )
 
 // Problem is one error as callers see it (RFC 9457).
@@ -58,19 +60,36 @@ func (p *Problem) retrySeconds() int {
 	return int((wait + time.Second - 1) / time.Second)
 }
 
-// MarshalJSON writes the fixed members over the further ones.
+// mostSaid bounds a text of a problem, in bytes: it may quote what a caller has sent.
+const mostSaid = 1000
+
+// short cuts a text that is longer than a problem says.
+func short(text string) string {
+	if len(text) <= mostSaid {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostSaid], "") + "…"
+}
+
+// MarshalJSON writes the fixed members over the further ones. Texts are cut at [mostSaid].
 func (p *Problem) MarshalJSON() ([]byte, error) {
 	row := p.row()
-	all := maps.Clone(p.Members)
-	if all == nil {
-		all = map[string]any{}
+	all := make(map[string]any, len(p.Members)+6)
+	for name, value := range p.Members {
+		switch text := value.(type) {
+		case string:
+			value = short(text)
+		case node.Path:
+			value = short(string(text))
+		}
+		all[name] = value
 	}
 	all["type"], all["title"], all["status"] = problemType+row.name, row.title, row.status
-	all["detail"], all["code"], all["retry"] = p.Detail, row.name, row.retry
+	all["detail"], all["code"], all["retry"] = short(p.Detail), row.name, row.retry
 	if seconds := p.retrySeconds(); seconds > 0 {
 		all["retryAfter"] = seconds
 	}
-	return json.Marshal(all)
+	return marshal(all)
 }
 
 // Write answers a request with the problem.
@@ -93,9 +112,9 @@ func (p *Problem) writeWith(w http.ResponseWriter, name, value string) {
 	if p.Code == "unauthenticated" {
 		h.Set("WWW-Authenticate", `Bearer realm="hubmesh"`)
 	}
-	body, err := json.Marshal(p)
+	body, err := marshal(p)
 	if err != nil { // a member that is no JSON
-		body, _ = json.Marshal(&Problem{Code: p.Code, Detail: p.Detail}) // strings alone always marshal
+		body, _ = marshal(&Problem{Code: p.Code, Detail: p.Detail}) // strings alone always marshal
 	}
 	w.WriteHeader(p.row().status)
 	w.Write(append(body, '\n')) //nolint:errcheck // the caller has gone, if anything

@@ -174,6 +174,8 @@ type Inspector interface {
 type Rights interface {
 	// IsAdmin tells whether the caller is Admin of the root scope; an error is "undetermined".
 	IsAdmin(ctx context.Context) (bool, error)
+	// HoldsNothing tells whether the caller is a visitor to whom nothing is granted, anywhere.
+	HoldsNothing(ctx context.Context) bool
 }
 
 // Caller finds out who sent a request: never nil without an error (CR-2), and with which credential,

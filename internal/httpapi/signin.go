@@ -63,7 +63,7 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	return writeJSON(w, http.StatusOK, map[string]string{"token": token, "id": id})
+	return s.writeJSON(w, r, http.StatusOK, map[string]string{"token": token, "id": id})
 }
 
 func (s *Server) listTokens(w http.ResponseWriter, r *http.Request) error {
@@ -71,7 +71,7 @@ func (s *Server) listTokens(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, list)
+	return s.writeJSON(w, r, http.StatusOK, list)
 }
 
 func (s *Server) revokeToken(w http.ResponseWriter, r *http.Request) error {

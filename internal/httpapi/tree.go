@@ -58,7 +58,7 @@ func (s *Server) listChildren(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return missing(path, err)
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"children": childrenOf(entries), "next": next})
+	return s.writeJSON(w, r, http.StatusOK, map[string]any{"children": childrenOf(entries), "next": next})
 }
 
 // versionLine is one line of a history.
@@ -85,8 +85,7 @@ func (s *Server) listVersions(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return missing(path, err)
 		}
-		writeNode(w, http.StatusOK, n)
-		return nil
+		return s.writeNode(w, r, http.StatusOK, n)
 	}
 	before, err := number(q, "before", 0)
 	if err != nil {
@@ -107,7 +106,7 @@ func (s *Server) listVersions(w http.ResponseWriter, r *http.Request) error {
 	for i, v := range list {
 		lines[i] = versionLine{VersionInfo: v, Kind: kindName(v.Kind)}
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"versions": lines})
+	return s.writeJSON(w, r, http.StatusOK, map[string]any{"versions": lines})
 }
 
 func kindName(k store.ChangeKind) string {
@@ -204,10 +203,7 @@ func (s *Server) renderNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return missing(path, err)
 	}
-	if err := s.hold(w, r, int64(len(html))); err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, map[string]any{"path": path, "version": version, "html": html})
+	return s.writeJSON(w, r, http.StatusOK, map[string]any{"path": path, "version": version, "html": html})
 }
 
 func (s *Server) renderText(w http.ResponseWriter, r *http.Request) error {
@@ -229,8 +225,5 @@ func (s *Server) renderText(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return missing(path, err)
 	}
-	if err := s.hold(w, r, int64(len(html))); err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, map[string]any{"html": html})
+	return s.writeJSON(w, r, http.StatusOK, map[string]any{"html": html})
 }

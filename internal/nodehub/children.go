@@ -39,7 +39,21 @@ func (c *Client) Children(ctx context.Context, path node.Path, page store.Page) 
 	ctx, cancel := c.s.mesh.Bounds().Context(ctx, budget.StoreRead, "list '"+string(path)+"'")
 	defer cancel()
 	page.Limit, page.NoContent = min(limit+1, store.MaxPage), true
-	for first := true; ; first = false {
+	// Where much is read, also where much is hidden and little is listed, it is in turns of the subjects, as queries are:
+	// else many listings at once would all come too late.
+	inTurn := false
+	defer func() {
+		if inTurn {
+			c.s.queries.leave(string(subject))
+		}
+	}()
+	for {
+		if !inTurn && page.Limit > readAhead+1 {
+			if err := c.s.queries.enter(ctx, string(subject)); err != nil {
+				return nil, "", err
+			}
+			inTurn = true
+		}
 		all, err := c.s.store.Children(ctx, path, page)
 		if err != nil {
 			return nil, "", err
@@ -71,12 +85,11 @@ func (c *Client) Children(ctx context.Context, path node.Path, page store.Page) 
 		if len(all) < page.Limit {
 			return entries, "", nil
 		}
-		if first {
-			// Where much is hidden, much is read for little: in turns of the subjects, as queries are.
+		if !inTurn {
 			if err := c.s.queries.enter(ctx, string(subject)); err != nil {
 				return nil, "", err
 			}
-			defer c.s.queries.leave(string(subject))
+			inTurn = true
 		}
 		page.After, page.Limit = all[len(all)-1].Path.ID(), min(max(limit+1-len(entries), readAhead), store.MaxPage)
 	}

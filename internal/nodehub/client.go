@@ -199,6 +199,11 @@ func (c *Client) Require(ctx context.Context, path node.Path, need access.Permis
 	return c.s.permit(ctx, path, need)
 }
 
+// HoldsNothing tells whether the caller is nobody who is known, and nothing is granted to visitors anywhere.
+func (c *Client) HoldsNothing(ctx context.Context) bool {
+	return c.s.access.Evaluator().HoldsNothing(SubjectOf(ctx))
+}
+
 // IsAdmin tells whether the caller is Admin of the root scope.
 func (c *Client) IsAdmin(ctx context.Context) (bool, error) {
 	switch c.s.access.Evaluator().Check(SubjectOf(ctx), "", access.Administer) {

@@ -115,7 +115,11 @@ func (c *Cluster) Stopping(addr string) bool {
 func (c *Cluster) Evicted() {
 	c.self.Store(0)
 	c.settled.Store(false)
-	c.log.Warn("This silo was put out of the cluster; it stops its node hubs and joins anew", "silo", c.name)
+	if c.silo.Member.Phase() >= membership.Leaving {
+		c.log.Info("This silo has left the cluster", "silo", c.name)
+	} else {
+		c.log.Warn("This silo was put out of the cluster; it stops its node hubs and joins anew", "silo", c.name)
+	}
 	c.nodes.revokeAll()
 	c.mesh.Each(func(h *hub.Hub) {
 		if !IsProcessAddress(h.Address().Type()) {

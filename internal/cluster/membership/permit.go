@@ -83,9 +83,10 @@ func (p *Permit) end() time.Duration {
 			promised = append(promised, p.peers[m.Epoch])
 		}
 	}
-	if len(promised) == 0 {
+	needed := Needed(len(promised))
+	if needed > len(promised) { // there are not enough others to put this silo out
 		return forever
 	}
 	slices.Sort(promised)
-	return promised[Needed(len(promised))-1]
+	return promised[needed-1]
 }
