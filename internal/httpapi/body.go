@@ -84,8 +84,16 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, media ...string) (
 	if len(text) == 0 {
 		return nil, problem("invalid_json", "there is no body").with("offset", 0)
 	}
+	if len(text) >= chunkBytes {
+		if err := s.hold(w, r, copies*int64(len(text))); err != nil {
+			return nil, err
+		}
+	}
 	return text, nil
 }
+
+// copies is how often a body is there, beside itself, while its JSON is checked and decoded; small ones do not count.
+const copies = 4
 
 // arriving reads a body to its end. What has come is held, not what was announced: an announcement costs its sender
 // nothing.

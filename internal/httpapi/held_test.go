@@ -285,3 +285,19 @@ func TestWhoTakesAllHeCanLeavesRoomForWhoeverComesNext(t *testing.T) {
 		t.Errorf("one more: %v", err)
 	}
 }
+
+// bad input: bodies cost more while they are decoded than they are long
+func TestABodyCountsForTheCopiesThatDecodingMakes(t *testing.T) {
+	for size, want := range map[int]int{70_000: 503, 60_000: 201} { // visitors have 100 KB; small bodies are the control
+		s, _ := serve(t, newMesh(doc("acme", 1)), small)
+		if err := s.held.take(message.SubjectAnonymous, 1000, 0); err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest("POST", "/api/nodes/acme/x", strings.NewReader(strings.Repeat(" ", size)+"{}"))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		if s.ServeHTTP(w, r); w.Code != want || s.held.all != 1000 {
+			t.Errorf("%d bytes: %d %s; %d bytes are held after it", size, w.Code, w.Body, s.held.all)
+		}
+	}
+}
