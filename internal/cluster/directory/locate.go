@@ -41,6 +41,8 @@ type round struct {
 	next    []joiner
 	open    int // members that have not answered
 	found   Found
+	begun   bool // Locate has returned
+	over    bool // its questions are answered; what still comes is for nobody
 }
 
 type joiner struct {
@@ -108,15 +110,20 @@ func (l *Locator) begin(item wire.LocateItem, to func() []membership.Member, wai
 		r.found.Asked++
 		l.put(m, question{round: r})
 	}
-	l.clock.After(0, func() { l.close(r) }) // never before Locate has returned
+	l.clock.After(0, func() { // never before Locate has returned
+		r.begun = true
+		l.close(r)
+	})
 }
 
-// close ends one member's part of a round, or the part that opened it.
+// close ends one member's part of a round, or the part that opened it. The round is over with the last one, or as
+// soon as somebody serves the address: one that stands still must not keep what another one says.
 func (l *Locator) close(r *round) {
 	r.open--
-	if r.open > 0 {
+	if r.over || !r.begun || r.open > 0 && r.found.Entry == nil {
 		return
 	}
+	r.over = true
 	delete(l.rounds, r.item)
 	for _, done := range r.waiting {
 		done(r.found)
@@ -204,6 +211,9 @@ func (l *Locator) answered(ln *line, asked []question, a wire.Answer, err error)
 
 func (l *Locator) note(ln *line, q question, key membership.Key, it wire.LocatedItem) {
 	r := q.round
+	if r.over {
+		return
+	}
 	switch it.Status {
 	case wire.Serving:
 		if l.view.Has(ln.to.Epoch) {
@@ -226,6 +236,9 @@ func (l *Locator) note(ln *line, q question, key membership.Key, it wire.Located
 }
 
 func (l *Locator) missing(ln *line, q question, err error) {
+	if q.round.over {
+		return
+	}
 	if errors.Is(err, errBusy) {
 		q.round.found.Busy = true
 	}
