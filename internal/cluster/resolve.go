@@ -149,16 +149,22 @@ func (k *Core) step(r *resolving) {
 	k.lookup(r)
 }
 
+// left is how long the answer to a resolution may take, so that it comes before its caller's lapse.
+func (k *Core) left(r *resolving) time.Duration {
+	left := r.Until - k.clock.Now()
+	return left - min(left/5, budget.Margin(left))
+}
+
 // activate asks for the grant of a node hub, or joins who asks for it. Its caller is answered within its own
 // bound; the grant goes on, and whoever asks next finds it (decision 5).
 func (k *Core) activate(r *resolving) {
-	left := r.Until - k.clock.Now()
+	left := k.left(r)
 	if left <= 0 {
 		r.refuse(Unknown, k.name(), "too little time is left to ask for its grant")
 		return
 	}
-	over, margin := false, min(left/5, budget.Margin(left)) // so that the answer comes before its caller's lapse
-	stop := k.clock.After(left-margin, func() {
+	over := false
+	stop := k.clock.After(left, func() {
 		over = true
 		r.refuse(Unknown, k.name(), "its grant is still under way")
 	})
@@ -212,8 +218,13 @@ func (k *Core) lookup(r *resolving) {
 		r.refuse(Unknown, k.name(), "no silo owns its slot")
 		return
 	}
+	left := k.left(r)
+	if left <= 0 {
+		r.refuse(Unknown, k.name(), "too little time is left to ask the slot owner "+owner.Name)
+		return
+	}
 	m := wire.Lookup{Head: wire.Head{From: k.self, To: owner.Epoch, Key: k.view.Key()}, Addr: r.Addr, Stale: r.Stale}
-	k.Ask(owner, m, k.config.LookupBound, func(a wire.Answer, err error) {
+	k.Ask(owner, m, min(k.config.LookupBound, left), func(a wire.Answer, err error) {
 		if k.self == 0 {
 			r.refuse(Starting, k.name(), "this silo was put out of the cluster and joins anew")
 			return
@@ -274,8 +285,22 @@ func (k *Core) negative(r *resolving, f Refusal) {
 
 // ask asks every member itself, where the slot owner could not say.
 func (k *Core) ask(r *resolving, by, why string, missing []string) {
+	left := k.left(r)
+	if left <= 0 {
+		r.refuse(Unknown, by, why, missing...)
+		return
+	}
+	over := false
+	stop := k.clock.After(left, func() {
+		over = true
+		r.refuse(Unknown, by, why, missing...)
+	})
 	k.counts.AskedEverybody++
 	k.Locator.Locate(wire.LocateItem{Addr: r.Addr}, k.everybody, func(f directory.Found) {
+		if over {
+			return
+		}
+		stop()
 		if k.self == 0 {
 			r.refuse(Starting, k.name(), "this silo was put out of the cluster and joins anew")
 			return

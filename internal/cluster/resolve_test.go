@@ -118,6 +118,20 @@ func TestAnOwnerThatDoesNotAnswerIsNamedAsMissing(t *testing.T) {
 	}
 }
 
+// protocol §7: a locate takes no more than what remains to its caller, less a margin
+func TestWhoHasLittleTimeIsToldBeforeItLapsesWhoDidNotAnswer(t *testing.T) {
+	for name, little := range map[string]time.Duration{"30 ms": 30 * ms, "300 ms": 300 * ms, "700 ms, in which the others are asked": 700 * ms} {
+		t.Run(name, func(t *testing.T) {
+			f := joined(t)
+			got := f.resolve(cluster.Question{Addr: f.of(b, "portal"), Until: f.clock.Now() + little})
+			f.clock.Run(little - ms)
+			if r := refused(t, got, cluster.Unknown); !slices.Equal(r.Missing, []string{"b"}) {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
 // protocol §6
 func TestADeniedEntryIsReportedAsStaleAndItsCacheIsLeft(t *testing.T) {
 	f := joined(t)

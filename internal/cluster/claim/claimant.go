@@ -201,8 +201,9 @@ type State struct {
 	Node   bool             `json:"node"`
 	Phase  string           `json:"phase"` // "process", "claiming", "granted"
 	Round  uint32           `json:"round"`
-	Landed membership.Epoch `json:"landed,string"`
-	Tries  int              `json:"tries"` // failed attempts since it last landed
+	Landed membership.Epoch `json:"-"`      // as Owner
+	Owner  string           `json:"landed"` // the slot owner that has acknowledged it; "" where none has
+	Tries  int              `json:"tries"`  // failed attempts since it last landed
 }
 
 // State returns the registration of an address.
@@ -211,8 +212,12 @@ func (c *Claimant) State(addr string) (State, bool) {
 	if r == nil {
 		return State{}, false
 	}
-	return State{Reg: r.reg, Node: r.node(), Phase: [...]string{"process", "claiming", "granted", "gone"}[r.state],
-		Round: r.round, Landed: r.landed, Tries: int(r.tries)}, true
+	s := State{Reg: r.reg, Node: r.node(), Phase: [...]string{"process", "claiming", "granted", "gone"}[r.state],
+		Round: r.round, Landed: r.landed, Tries: int(r.tries)}
+	if r.landed != 0 {
+		s.Owner = r.landed.String()
+	}
+	return s, true
 }
 
 // add enters a registration; what was registered at the address before is superseded by it.
