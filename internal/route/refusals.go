@@ -57,15 +57,18 @@ var errPost = errors.New("the connection was lost")
 const (
 	// quietFor is how long after a refusal of an address the next ones are not warned of (C34).
 	quietFor = 60 * time.Second
-	// maxRefused bounds the addresses that are remembered for it.
+	// maxRefused bounds the addresses that are remembered for it. Those beyond share one warning.
 	maxRefused = 4096
+	// lookedOver bounds the remembered addresses that are looked over for one that can be forgotten.
+	lookedOver = 8
 )
 
 // refusalLog tells which refusals are worth a warning: one an address in 60 s.
 type refusalLog struct {
-	mu    sync.Mutex
-	at    map[string]*quiet
-	queue []string
+	mu     sync.Mutex
+	at     map[string]*quiet
+	queue  []string
+	others quiet // of the addresses for which there is no room
 }
 
 type quiet struct {
@@ -82,11 +85,11 @@ func (l *refusalLog) note(addr string, now time.Duration) (suppressed int, loud 
 	}
 	q := l.at[addr]
 	if q == nil {
-		q = &quiet{}
-		l.at[addr] = q
-		if l.queue = append(l.queue, addr); len(l.queue) > maxRefused {
-			delete(l.at, l.queue[0])
-			l.queue = l.queue[1:]
+		q = &l.others
+		if l.room(now) {
+			q = &quiet{}
+			l.at[addr] = q
+			l.queue = append(l.queue, addr)
 		}
 	}
 	if now < q.until {
@@ -96,6 +99,25 @@ func (l *refusalLog) note(addr string, now time.Duration) (suppressed int, loud 
 	suppressed = q.suppressed
 	q.until, q.suppressed = now+quietFor, 0
 	return suppressed, true
+}
+
+// room forgets an address that is quiet no more, where too many are remembered; false where those that were looked
+// at all are quiet.
+func (l *refusalLog) room(now time.Duration) bool {
+	if len(l.queue) < maxRefused {
+		return true
+	}
+	for range lookedOver {
+		oldest := l.queue[0]
+		l.queue = l.queue[1:]
+		if q := l.at[oldest]; now >= q.until {
+			l.others.suppressed += q.suppressed
+			delete(l.at, oldest)
+			return true
+		}
+		l.queue = append(l.queue, oldest)
+	}
+	return false
 }
 
 // refuse answers a delivery that was not delivered, and says so in the log.

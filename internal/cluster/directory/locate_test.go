@@ -193,9 +193,9 @@ func TestASilentMemberReleasesTheQuestionsBehindItsFrame(t *testing.T) {
 func TestBeyond4096WaitingQuestionsTheAnswerIsBusy(t *testing.T) {
 	f := newFixture(t)
 	var got []*[]directory.Found
-	for i := range 4096 + 1024 + 3 {
+	for i := range 4096 + 1000 + 3 {
 		got = append(got, f.ask(fmt.Sprintf("x/%d", i), b))
-		if i == 1023 {
+		if i == 999 {
 			f.clock.Run(ms) // a frame leaves with these
 		}
 	}
@@ -204,17 +204,17 @@ func TestBeyond4096WaitingQuestionsTheAnswerIsBusy(t *testing.T) {
 	}
 	f.clock.Flush()
 	for i, a := range got {
-		if late := i >= 4096+1024; late != (len(*a) == 1) {
+		if late := i >= 4096+1000; late != (len(*a) == 1) {
 			t.Fatalf("question %d: answered %d times", i, len(*a))
 		} else if late && (!(*a)[0].Busy || len((*a)[0].Missing) != 1) {
 			t.Fatalf("question %d: %+v", i, (*a)[0])
 		}
 	}
-	for range 5 {
+	for range 6 {
 		f.locate("b", wire.LocatedItem{})
 	}
 	for i, a := range got {
-		if x := found(t, a); x.Busy != (i >= 4096+1024) {
+		if x := found(t, a); x.Busy != (i >= 4096+1000) {
 			t.Fatalf("question %d: %+v", i, x)
 		}
 	}

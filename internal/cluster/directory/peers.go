@@ -36,7 +36,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		Slots: DefaultSlots, RequestBound: time.Second, LocateBound: 600 * time.Millisecond,
-		LocateQueue: 4096, LocateFrame: 1024, UnsureAfter: 2 * time.Second,
+		LocateQueue: 4096, LocateFrame: 1000, UnsureAfter: 2 * time.Second,
 		QueryAfter: 30 * time.Millisecond, QueryEvery: 300 * time.Millisecond,
 		TombstoneFor: 10 * time.Minute, GuardFor: 30 * time.Second, Guards: 65_536,
 	}

@@ -167,11 +167,19 @@ func (r *reader) string() string {
 	return s
 }
 
-// addr reads the address of something. None is empty.
+// maxAddr is the greatest length of an address in bytes, as package address has it.
+const maxAddr = 4096
+
+// addr reads the address of something. None is empty, and none is longer than an address may be: what remembers
+// addresses is bounded by their number.
 func (r *reader) addr() string {
 	s := r.string()
-	if s == "" {
+	switch {
+	case s == "":
 		r.fail("an empty address")
+	case len(s) > maxAddr:
+		r.fail("an address that is too long")
+		return ""
 	}
 	return s
 }

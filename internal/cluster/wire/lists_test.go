@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
@@ -122,5 +123,40 @@ func TestAMessageHasAsManyItemsAsAFrameCanHonestlyHoldAndNoMore(t *testing.T) {
 	}
 	if _, err := Decode(KindLocate, appendUint(appendHead(nil, sampleHead()), math.MaxUint64)); !errors.Is(err, ErrMalformed) {
 		t.Errorf("as many items as there are numbers: %v", err)
+	}
+}
+
+// bad input: what remembers addresses is bounded by their number
+func TestAnAddressIsNoLongerThanAnAddressMayBe(t *testing.T) {
+	for _, n := range []int{maxAddr, maxAddr + 1} {
+		addr := strings.Repeat("a", n)
+		for name, b := range map[string]struct {
+			kind Kind
+			text []byte
+		}{
+			"locate": {KindLocate, Encode(Locate{Head: sampleHead(), Items: []LocateItem{{Addr: addr}}})},
+			"claim":  {KindClaim, Encode(Claim{Head: sampleHead(), Items: []ClaimItem{{Addr: addr, Reg: 1}}})},
+			"detach": {KindDetach, Encode(Detach{Head: sampleHead(), Items: []DetachItem{{Addr: addr, Reg: 1}}})},
+			"lookup": {KindLookup, Encode(Lookup{Head: sampleHead(), Addr: addr})},
+			"guards": {KindHandOver, Encode(HandOver{Head: sampleHead(), Guards: []Guard{{Addr: addr}}})},
+		} {
+			if _, err := Decode(b.kind, b.text); (err == nil) != (n <= maxAddr) {
+				t.Errorf("%s of %d bytes: %v", name, n, err)
+			}
+		}
+	}
+}
+
+// protocol §3: the frames that the directory sends fit, however long addresses are
+func TestAFrameOfAThousandLongestAddressesFits(t *testing.T) {
+	addr := strings.Repeat("a", maxAddr)
+	for name, b := range map[string][]byte{ // directory.Config.LocateFrame, claim.Config.Batch
+		"locate": Encode(Locate{Head: sampleHead(), Items: many(1000, LocateItem{Addr: addr})}),
+		"claim":  Encode(Claim{Head: sampleHead(), Items: many(1000, ClaimItem{Addr: addr, Reg: math.MaxUint64})}),
+		"detach": Encode(Detach{Head: sampleHead(), Items: many(1000, DetachItem{Addr: addr, Reg: math.MaxUint64})}),
+	} {
+		if len(b) > frameLimit {
+			t.Errorf("%s: %d bytes", name, len(b))
+		}
 	}
 }
