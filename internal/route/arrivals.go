@@ -36,6 +36,8 @@ func (c *Cluster) Deliver(_ transport.Peer, body []byte, reply func([]byte)) {
 		reply(c.failed(&message.Failure{Type: message.Failed, AnsweredBy: c.name, Reason: message.ReasonUnreadable, Message: err.Error()}))
 		return
 	}
+	// The transport closes the connections that spoke to an earlier epoch, but a frame that it has read by then still
+	// comes here, and what is put out stops its hubs before the transport hears of it.
 	if e.Epoch != c.self.Load() || e.Epoch == 0 {
 		reply([]byte{refusedEpoch})
 		return

@@ -29,6 +29,7 @@ type pair struct {
 	a       *Cluster
 	peer    *peer
 	view    *membership.View
+	rows    *rows
 	process string // a process address whose slot b owns
 	node    string // a node path whose slot b owns
 	ran     *record
@@ -66,7 +67,8 @@ func paired(t *testing.T, f func(t *testing.T, p *pair)) {
 		config := cluster.Defaults()
 		table := directory.NewTable(p.view, config.Directory.Slots)
 		p.process, p.node = clustertest.Owned(table, other, "portal", 0), clustertest.Owned(table, other, "acme", 0)
-		nodes := New(m, &rows{have: map[node.Path]bool{node.Path(p.node): true}}, p)
+		p.rows = &rows{have: map[node.Path]bool{node.Path(p.node): true}}
+		nodes := New(m, p.rows, p)
 		p.a = NewCluster(ClusterOptions{Mesh: m, Nodes: nodes, Codec: codec(t), Me: me, Config: config, Pace: membership.DefaultPace(), Timing: membership.DefaultTiming()})
 		p.peer = &peer{p: p}
 		own := p.net.Join(transport.Peer{Name: me.Name, Addr: me.Addr}, p.a.Handler())

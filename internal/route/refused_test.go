@@ -118,6 +118,34 @@ func TestWhatComesWhileANodesGrantIsUnderWayWaitsForItInOrder(t *testing.T) {
 	}
 }
 
+// decision 3: one hub in the cluster; protocol §5
+func TestANodeHubWhoseGrantIsLostBeforeItHasStartedDoesNotStart(t *testing.T) {
+	for name, lose := range map[string]func(p *pair){
+		"it steps aside": func(p *pair) { p.a.StepAside(p.node, 0) },
+		"it is put out":  func(p *pair) { p.a.Evicted() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			paired(t, func(t *testing.T, p *pair) {
+				began, leave := make(chan struct{}), make(chan struct{})
+				p.rows.read = func() {
+					close(began)
+					<-leave
+				}
+				p.a.Do(func(s *cluster.Silo) { s.Claims.Activate(p.node, nil, func(claim.Outcome) {}) })
+				<-began
+				waits := p.peer.send(p.node, "1", 1, true)
+				<-time.After(soon)
+				p.a.Do(func(*cluster.Silo) { lose(p) })
+				close(leave)
+				<-time.After(soon)
+				if waits.code() != refusedGoing || p.ran.String() != "[]" || p.mesh.Find(p.node) != nil {
+					t.Errorf("answered with %d, handled %v", waits.code(), p.ran)
+				}
+			})
+		})
+	}
+}
+
 // bad input: more messages than may wait for a grant
 // protocol §7
 func TestThe513thMessageForANodeWhoseGrantIsUnderWayIsRefusedAsOverloaded(t *testing.T) {

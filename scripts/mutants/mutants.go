@@ -33,6 +33,7 @@ const (
 	placeFile   = "internal/cluster/placement.go"
 	arriveFile  = "internal/route/arrivals.go"
 	parcelFile  = "internal/route/parcel.go"
+	hostFile    = "internal/route/host.go"
 	postFile    = "internal/hub/post.go"
 	gateFile    = "internal/hub/gate.go"
 	deliverFile = "internal/hub/delivery.go"
@@ -152,6 +153,12 @@ var mutants = []mutant{
 	{name: "receiver-does-not-park", rule: "claiming parks", edits: []edit{
 		{arriveFile, "	if !c.silo.Claims.Claims(a.key) {", "	if true {"},
 	}, test: test{routePkg, "TestWhatComesWhileANodesGrantIsUnderWayWaitsForItInOrder"}},
+	{name: "steps-aside-and-starts", rule: "no hub starts on a grant that was lost", edits: []edit{
+		{hostFile, "	c.nodes.revoke(addr)\n", ""},
+	}, test: test{routePkg, "TestANodeHubWhoseGrantIsLostBeforeItHasStartedDoesNotStart"}},
+	{name: "is-put-out-and-starts", rule: "no hub starts on a grant that was lost", edits: []edit{
+		{hostFile, "	c.nodes.revokeAll()\n", ""},
+	}, test: test{routePkg, "TestANodeHubWhoseGrantIsLostBeforeItHasStartedDoesNotStart"}},
 	{name: "every-post-is-taken", rule: "the refusal of a post of another silo is told", edits: []edit{
 		{arriveFile, "	if err := a.d.Refusal(); err != nil {", "	if err := a.d.Refusal(); err != nil && false {"},
 	}, test: test{routePkg, "TestAPostOfAnotherSiloIsAnsweredAsTakenOrWithItsRefusal"}},
