@@ -132,7 +132,7 @@ func TestAForwardedPostThatIsRefusedIsToldToItsSender(t *testing.T) {
 	})
 }
 
-// invariant 22: after a failed start every message but those of the lifecycle is refused with the cause
+// invariant 19; messaging §1.7: after a failed start what waited and what comes is refused with the cause
 func TestAPostToAHubThatCouldNotStartIsToldToItsSenderWithTheCause(t *testing.T) {
 	in(t, func(r *rig) {
 		fail := make(chan struct{})

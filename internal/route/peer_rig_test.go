@@ -127,7 +127,13 @@ type peer struct {
 	held    []func(byte)   // those, by the verdict that is to be answered
 	arrived []string       // deliveries, in order
 	waiting []func([]byte) // their answers
-	lookups int
+}
+
+// set changes what it does from now on.
+func (b *peer) set(f func(*peer)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f(b)
 }
 
 // Handle implements transport.Handler.
@@ -173,7 +179,6 @@ func (b *peer) Handle(_ transport.Peer, r transport.Request, reply func([]byte))
 	case wire.Detach:
 		reply(wire.EncodeAnswer(wire.Detached{Key: key, Verdicts: make([]wire.Verdict, len(m.Items))}))
 	case wire.Lookup:
-		b.lookups++
 		if b.serves {
 			reply(wire.EncodeAnswer(wire.Hit{Entry: wire.Entry{Epoch: other.Epoch, Reg: 1}}))
 			return
@@ -194,7 +199,6 @@ func (b *peer) Broken(transport.Peer, error) {}
 type reply struct {
 	mu   sync.Mutex
 	body []byte
-	err  error
 }
 
 func (r *reply) code() byte {
@@ -219,7 +223,7 @@ func (b *peer) send(to, text string, lane uint64, request bool) *reply {
 		func(a transport.Answer) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.body, r.err = append([]byte(nil), a.Body...), a.Err
+			r.body = append([]byte(nil), a.Body...)
 		})
 	return r
 }

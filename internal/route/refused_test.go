@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hubmesh/hubmesh/internal/cluster"
@@ -16,8 +17,11 @@ import (
 	"github.com/hubmesh/hubmesh/internal/message"
 )
 
-// soon is long enough for an exchange of messages, in virtual time.
-const soon = 100 * time.Millisecond
+// settle waits, in virtual time, for as long as an exchange of messages takes, and then until nothing runs.
+func settle() {
+	<-time.After(100 * time.Millisecond)
+	synctest.Wait()
+}
 
 // C30, protocol §6: no message overtakes one that was refused before
 func TestWhatIsRefusedFencesItsLaneAtTheReceiver(t *testing.T) {
@@ -25,20 +29,20 @@ func TestWhatIsRefusedFencesItsLaneAtTheReceiver(t *testing.T) {
 		t.Run(fmt.Sprint("request ", request), func(t *testing.T) {
 			paired(t, func(t *testing.T, p *pair) {
 				first := p.peer.send(p.process, "1", 5, request)
-				<-time.After(soon)
+				settle()
 				if first.code() != refusedAbsent {
 					t.Fatalf("where no hub is: %d", first.code())
 				}
 				p.serve(p.process, p.kind(hub.Limits{}))
 				same, older := p.peer.send(p.process, "2", 5, request), p.peer.send(p.process, "3", 4, request)
-				<-time.After(soon)
+				settle()
 				if same.code() != refusedLane || older.code() != refusedLane || p.ran.String() != "[]" {
 					t.Fatalf("behind it: %d and %d, handled %v", same.code(), older.code(), p.ran)
 				}
 				for i := 1; i <= 3; i++ {
 					p.peer.send(p.process, fmt.Sprint(i), 6, request)
 				}
-				<-time.After(soon)
+				settle()
 				if p.ran.String() != "[1 2 3]" {
 					t.Fatalf("on the next lane: %v", p.ran)
 				}
@@ -61,24 +65,24 @@ func TestWhatAHubTurnsAwayAsItGoesFencesItsLane(t *testing.T) {
 		p.peer.send(p.process, "runs", 5, true)
 		<-began
 		waits := p.peer.send(p.process, "1", 5, true)
-		<-time.After(soon)
+		settle()
 		h.Dispose()
-		<-time.After(soon) // it takes nothing any more
+		settle() // it takes nothing any more
 		close(leave)
 		<-h.Done()
-		<-time.After(soon)
+		settle()
 		if waits.code() != refusedGoing {
 			t.Fatalf("what waited: %d", waits.code())
 		}
 		p.serve(p.process, p.kind(hub.Limits{}))
 		behind := p.peer.send(p.process, "2", 5, true) // it was on the wire
-		<-time.After(soon)
+		settle()
 		if behind.code() != refusedLane || p.ran.String() != "[]" {
 			t.Fatalf("what came behind it: %d, handled %v", behind.code(), p.ran)
 		}
 		p.peer.send(p.process, "1", 6, true)
 		p.peer.send(p.process, "2", 6, true)
-		<-time.After(soon)
+		settle()
 		if p.ran.String() != "[1 2]" {
 			t.Fatal(p.ran)
 		}
@@ -97,19 +101,19 @@ func TestWhatComesWhileANodesGrantIsUnderWayWaitsForItInOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			paired(t, func(t *testing.T, p *pair) {
-				p.peer.hold = true
+				p.peer.set(func(b *peer) { b.hold = true })
 				p.a.Do(func(s *cluster.Silo) { s.Claims.Activate(p.node, nil, func(claim.Outcome) {}) })
-				<-time.After(soon)
+				settle()
 				if len(p.peer.held) != 1 {
 					t.Fatalf("%d claims", len(p.peer.held))
 				}
 				all := []*reply{p.peer.send(p.node, "1", 1, false), p.peer.send(p.node, "2", 1, true), p.peer.send(p.node, "3", 1, false)}
-				<-time.After(soon)
+				settle()
 				if got := codes(all); !bytes.Equal(got, []byte{0, 0, 0}) {
 					t.Fatalf("before the grant: %v", got)
 				}
 				p.peer.held[0](byte(test.verdict))
-				<-time.After(soon)
+				settle()
 				if got := codes(all); !bytes.Equal(got, test.codes) || p.ran.String() != test.ran {
 					t.Errorf("%v, handled %v", got, p.ran)
 				}
@@ -134,10 +138,10 @@ func TestANodeHubWhoseGrantIsLostBeforeItHasStartedDoesNotStart(t *testing.T) {
 				p.a.Do(func(s *cluster.Silo) { s.Claims.Activate(p.node, nil, func(claim.Outcome) {}) })
 				<-began
 				waits := p.peer.send(p.node, "1", 1, true)
-				<-time.After(soon)
+				settle()
 				p.a.Do(func(*cluster.Silo) { lose(p) })
 				close(leave)
-				<-time.After(soon)
+				settle()
 				if waits.code() != refusedGoing || p.ran.String() != "[]" || p.mesh.Find(p.node) != nil {
 					t.Errorf("answered with %d, handled %v", waits.code(), p.ran)
 				}
@@ -150,21 +154,21 @@ func TestANodeHubWhoseGrantIsLostBeforeItHasStartedDoesNotStart(t *testing.T) {
 // protocol §7
 func TestThe513thMessageForANodeWhoseGrantIsUnderWayIsRefusedAsOverloaded(t *testing.T) {
 	paired(t, func(t *testing.T, p *pair) {
-		p.peer.hold = true
+		p.peer.set(func(b *peer) { b.hold = true })
 		p.a.Do(func(s *cluster.Silo) { s.Claims.Activate(p.node, nil, func(claim.Outcome) {}) })
 		for range maxParked {
 			p.peer.send(p.node, "1", 1, false)
 		}
-		<-time.After(soon)
+		settle()
 		for _, request := range []bool{false, true} {
 			r := p.peer.send(p.node, "over", 1, request)
-			<-time.After(soon)
+			settle()
 			if f := r.failure(p); f.Reason != message.ReasonOverloaded || f.Target != p.node {
 				t.Errorf("request %v: %+v", request, f)
 			}
 		}
 		p.peer.held[0](byte(wire.Landed))
-		<-time.After(soon)
+		settle()
 		if n := len(p.ran.all); n != maxParked {
 			t.Errorf("%d handled", n)
 		}
@@ -187,7 +191,7 @@ func TestAPostOfAnotherSiloIsAnsweredAsTakenOrWithItsRefusal(t *testing.T) {
 		runs := p.peer.send(p.process, "runs", 1, false)
 		<-began
 		waits, over := p.peer.send(p.process, "waits", 1, false), p.peer.send(p.process, "over", 1, false)
-		<-time.After(soon)
+		settle()
 		if runs.code() != replyTaken || waits.code() != replyTaken {
 			t.Errorf("those that were taken: %d and %d", runs.code(), waits.code())
 		}
@@ -202,7 +206,7 @@ func TestAPostOfAnotherSiloIsAnsweredAsTakenOrWithItsRefusal(t *testing.T) {
 // invariant 44
 func TestWhatWasSentOnAConnectionThatBreaksIsNotSentAgainAndItsSenderIsTold(t *testing.T) {
 	paired(t, func(t *testing.T, p *pair) {
-		p.peer.serves = true
+		p.peer.set(func(b *peer) { b.serves = true })
 		var told []*message.Failure
 		k := hub.NewKind("poster", hub.Limits{})
 		hub.Handle(k, hub.Failed, func(_ context.Context, _ *hub.Hub, n *hub.Notice) (*hub.None, error) {
@@ -215,13 +219,13 @@ func TestWhatWasSentOnAConnectionThatBreaksIsNotSentAgainAndItsSenderIsTold(t *t
 			_, err := travels.Ask(system(t), p.mesh, p.process, &travelRequest{B: []byte("ask")})
 			asked <- err
 		}()
-		<-time.After(soon)
+		settle()
 		poster.Do(func(ctx context.Context, h *hub.Hub) {
 			if err := travels.Post(ctx, h.Mesh(), p.process, &travelRequest{B: []byte("post")}); err != nil {
 				t.Error(err)
 			}
 		})
-		<-time.After(soon)
+		settle()
 		if got := fmt.Sprint(p.peer.arrived); got != "[ask post]" {
 			t.Fatal(got)
 		}
@@ -235,6 +239,7 @@ func TestWhatWasSentOnAConnectionThatBreaksIsNotSentAgainAndItsSenderIsTold(t *t
 			t.Errorf("after %v", took)
 		}
 		<-time.After(10 * time.Second)
+		synctest.Wait()
 		if len(told) != 1 || told[0].Reason != message.ReasonLost || !told[0].OutcomeUnknown {
 			t.Errorf("the post: %+v", told)
 		}
@@ -246,7 +251,7 @@ func TestWhatWasSentOnAConnectionThatBreaksIsNotSentAgainAndItsSenderIsTold(t *t
 			_, err := travels.Ask(system(t), p.mesh, p.process, &travelRequest{B: []byte("next")})
 			asked <- err
 		}()
-		<-time.After(soon)
+		settle()
 		if got := fmt.Sprint(p.peer.arrived); got != "[ask post next]" {
 			t.Fatal(got)
 		}
@@ -296,7 +301,7 @@ func TestWhatBecomesOfAMessageWhoseSiloGaveNoAnswer(t *testing.T) {
 	})
 }
 
-// decision 1: a message for another incarnation is not executed by this one
+// protocol §6: a message for another incarnation is not executed by this one
 // The transport closes the connections of an earlier epoch, but a frame that it has read by then still comes.
 func TestAMessageForAnotherIncarnationIsRefusedWithoutATurn(t *testing.T) {
 	paired(t, func(t *testing.T, p *pair) {
@@ -325,7 +330,7 @@ func TestAMessageForAnotherIncarnationIsRefusedWithoutATurn(t *testing.T) {
 			}
 		}
 		p.a.self.Store(uint64(me.Epoch))
-		<-time.After(soon)
+		settle()
 		if p.ran.String() != "[x]" {
 			t.Error(p.ran)
 		}
