@@ -41,7 +41,7 @@ endif
 simulate: ## run SEEDS seeds of the cluster protocol's simulation, from FROM on
 	go test ./meshtest/sim -count=1 -timeout 24h -run '^TestTheProtocolHolds$$' -v -seeds $(SEEDS) -from $(FROM) $(ARGS)
 
-mutants: ## take each rule of the cluster protocol out and show that the simulation notices
+mutants: ## take each rule of the cluster protocol out and show that the simulation or a test notices
 	@go run ./scripts/mutants $(ARGS)
 
 web: ## build the page into web/dist

@@ -294,7 +294,7 @@ func WithProperty(name, value string) PostOption {
 }
 
 // Post sends a message that nobody awaits. The error says that it was refused at once; a failure that
-// comes later reaches the sender's hub as a [Notice].
+// comes later reaches the sender's hub as a [Notice]. It is one of the two, never both.
 func (t *Type[Req, Resp]) Post(ctx context.Context, m *Mesh, to string, msg Req, opts ...PostOption) error {
 	return m.post(ctx, &t.typeInfo, to, nil, msg, opts)
 }

@@ -27,9 +27,10 @@ type Delivery struct {
 	budget  budget.Budget
 	slot    *slot // nil: nobody awaits
 	gen     uint32
-	inner   atomic.Int32 // asks of this turn that are pending in this process
-	posted  int64        // reading of the mesh clock
-	foreign bool         // it came from another process
+	inner   atomic.Int32  // asks of this turn that are pending in this process
+	posted  int64         // reading of the mesh clock
+	foreign bool          // it came from another process
+	post    atomic.Uint32 // of one that nobody awaits: who hears of its refusal
 
 	hub   *Hub         // whose turn it is; set once when the turn starts
 	start atomic.Int64 // when its turn started; 0 before
@@ -150,16 +151,7 @@ func (d *Delivery) answer(value any) {
 // fail answers a request with f. The failure of a delivery that nobody awaits goes to the sender's hub
 // as a notice, unless the message is ignorable or is itself such a notice (NACK policy, §1.10).
 func (d *Delivery) fail(f *message.Failure) {
-	if f.Target == "" || f.Operation == "" {
-		c := *f
-		if c.Target == "" {
-			c.Target = d.to.Path()
-		}
-		if c.Operation == "" {
-			c.Operation = d.info.name
-		}
-		f = &c
-	}
+	f = d.named(f)
 	if d.slot != nil {
 		d.slot.complete(d.gen, phaseFailed, nil, f)
 		d.finish(f)
@@ -171,30 +163,46 @@ func (d *Delivery) fail(f *message.Failure) {
 	d.finish(f)
 }
 
-// refused answers a delivery that was not handled: the caller of an ask gets f as its outcome, the
-// caller of a post gets it from Post where the refusal was immediate.
-func (d *Delivery) refused(f *message.Failure) {
-	if d.slot != nil {
-		d.fail(f)
-		return
+// named is f with the target and the operation of the delivery where it names none.
+func (d *Delivery) named(f *message.Failure) *message.Failure {
+	if f.Target != "" && f.Operation != "" {
+		return f
+	}
+	c := *f
+	if c.Target == "" {
+		c.Target = d.to.Path()
+	}
+	if c.Operation == "" {
+		c.Operation = d.info.name
+	}
+	return &c
+}
+
+// Whoever posts a delivery that nobody awaits holds it until it has looked whether it was refused. A refusal is
+// its to return until then, and the sender's hub is told of one that comes later: always one of the two.
+const (
+	postHeld    uint32 = iota
+	postLet            // whoever posted it has looked
+	postRefused        // it was refused before that
+)
+
+// giveBack refuses a delivery that nobody awaits towards whoever posts it; false when that has let go of it.
+func (d *Delivery) giveBack(f *message.Failure) bool {
+	r := d.rare()
+	r.mu.Lock()
+	r.state, r.refusal = message.FailedState, d.named(f)
+	r.mu.Unlock()
+	return d.post.CompareAndSwap(postHeld, postRefused)
+}
+
+// refusal lets go of a delivery that nobody awaits, and is why it was refused until now, or nil.
+func (d *Delivery) refusal() error {
+	if d.post.CompareAndSwap(postHeld, postLet) || d.post.Load() == postLet {
+		return nil
 	}
 	r := d.rare()
 	r.mu.Lock()
-	r.state, r.refusal = message.FailedState, f
-	r.mu.Unlock()
-}
-
-// refusal is why the delivery was refused at once, or nil.
-func (d *Delivery) refusal() error {
-	r := d.extra.Load()
-	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.refusal == nil {
-		return nil
-	}
 	return r.refusal
 }
 
@@ -254,6 +262,7 @@ func (d *Delivery) forward(to string) error {
 		r.properties = old.properties
 	}
 	c.extra.Store(r)
+	c.post.Store(postLet)
 	d.setState(message.Forwarded)
 	if d.slot != nil {
 		d.slot.unbegin(d.gen)

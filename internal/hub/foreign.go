@@ -73,7 +73,8 @@ func (d *Delivery) Properties() map[string]string {
 	return nil
 }
 
-// Refusal is why the delivery of a message that nobody awaits was refused at once, or nil.
+// Refusal is why a delivery that nobody awaits was refused until now, or nil. Whoever has posted it asks once:
+// of a refusal that comes later its sender's hub is told.
 func (d *Delivery) Refusal() error { return d.refusal() }
 
 // Foreign is a message that has come from another process.
@@ -176,8 +177,14 @@ func (m *Mesh) Offer(h *Hub, d *Delivery) bool {
 }
 
 // Queue is Offer for who holds a lock that others wait for: it only queues, so that no handler runs on the
-// caller's goroutine.
-func (m *Mesh) Queue(h *Hub, d *Delivery) bool { return h.takes() && h.accept(d) }
+// caller's goroutine, and nobody is told anything: tell, where it is not nil, does that and is to be called
+// without the lock.
+func (m *Mesh) Queue(h *Hub, d *Delivery) (tell func(), taken bool) {
+	if !h.takes() {
+		return nil, false
+	}
+	return h.queue(d)
+}
 
 // takes tells whether a hub is neither on its way down nor gone.
 func (h *Hub) takes() bool {

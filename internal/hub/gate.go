@@ -53,7 +53,7 @@ func (h *Hub) refuseFailedStart(d *Delivery) {
 	}
 	c := *f
 	c.AnsweredBy = h.addr.Path()
-	d.refused(&c)
+	h.mesh.refuse(d, &c)
 }
 
 // closedGates names the closed gates.

@@ -26,7 +26,7 @@ func (m *Mesh) deliver(h *Hub, d *Delivery) {
 		}
 		h = next
 	}
-	d.fail(h.disposing())
+	h.turnAway(d)
 }
 
 // Deliver posts a delivery that the router resolved to a hub of this process.
@@ -68,16 +68,17 @@ func (m *Mesh) route(d *Delivery) {
 		Message: fmt.Sprintf("No node found at '%s'", d.to)})
 }
 
-// Refuse answers a delivery that no hub has taken: the caller of an ask gets the failure as its outcome,
-// and the sender's hub is told of a post that nobody took.
+// Refuse answers a delivery that no hub has taken: the caller of an ask gets the failure as its outcome. A post
+// that nobody took is given back to whoever posts it or, where that has let go of it, told to its sender's hub.
 func (m *Mesh) Refuse(d *Delivery, err error) { m.refuse(d, message.Classify(err)) }
 
 // refuse answers a delivery that no hub has taken.
 func (m *Mesh) refuse(d *Delivery, f *message.Failure) {
-	if d.slot == nil {
-		m.notify(d, f)
+	if d.slot != nil {
+		d.fail(f)
+	} else if !d.giveBack(f) {
+		m.notify(d, d.named(f))
 	}
-	d.refused(f)
 }
 
 // notify tells the sender's hub about the failure of a delivery that nobody awaited. Ignorable
@@ -88,11 +89,14 @@ func (m *Mesh) notify(d *Delivery, f *message.Failure) {
 		return
 	}
 	n := &Delivery{msg: &Notice{Failure: f}, info: &Failed.typeInfo, from: d.to, to: d.from, posted: m.clock.Now()}
+	n.post.Store(postLet)
 	h := m.local(*d.from)
 	switch r := m.router.Load(); {
 	case h != nil && h != m.root:
 		m.stats.notified.Add(1)
-		h.accept(n)
+		if !h.accept(n) {
+			m.stats.unheard.Add(1)
+		}
 	case h == nil && d.foreign && r != nil && !m.closing.Load():
 		m.stats.notified.Add(1)
 		(*r).Route(n)
@@ -104,6 +108,15 @@ func (m *Mesh) notify(d *Delivery, f *message.Failure) {
 // accept is the intake of a hub: it queues d and starts the turn, or answers d. It is false when the
 // hub is out of the registry, so that the caller looks again.
 func (h *Hub) accept(d *Delivery) bool {
+	tell, taken := h.queue(d)
+	if tell != nil {
+		tell()
+	}
+	return taken
+}
+
+// queue is accept that answers nobody: tell does, where it is not nil.
+func (h *Hub) queue(d *Delivery) (tell func(), taken bool) {
 	info := d.info
 	life := info.flags.Has(message.Lifecycle)
 	if h.mesh.audit != nil {
@@ -117,24 +130,21 @@ func (h *Hub) accept(d *Delivery) bool {
 	switch {
 	case flags&flagGone != 0:
 		h.mu.Unlock()
-		return false
+		return nil, false
 	case lifecycle.Level(flags&levelMask) >= lifecycle.DisposeHostedHubs && !life:
 		h.mu.Unlock()
-		h.turnAway(d)
-		return true
+		return func() { h.turnAway(d) }, true
 	}
 	if !life && int(h.n) >= h.kind.limits.Shed {
 		if report, drop := h.overflow(d); drop {
 			h.mu.Unlock()
-			report()
-			return true
+			return report, true
 		}
 	}
 	if d.slot == nil && !life && !info.flags.Has(message.Ignorable) {
 		if report, drop := h.stormy(d); drop {
 			h.mu.Unlock()
-			report()
-			return true
+			return report, true
 		}
 	}
 	d.hub = h
@@ -164,18 +174,20 @@ func (h *Hub) accept(d *Delivery) bool {
 	if start {
 		h.spawnRun()
 	}
-	return true
+	return nil, true
 }
 
-// turnAway answers what reaches a hub that goes down: requests, never events (messaging.md §1.12).
+// turnAway answers what reaches a hub that goes down: requests, never events (messaging.md §1.12). Whoever is
+// posting an event gets it back.
 func (h *Hub) turnAway(d *Delivery) {
-	if d.slot == nil {
+	if d.slot != nil {
+		d.fail(h.disposing())
+	} else if !d.giveBack(h.disposing()) {
 		h.mesh.stats.unheard.Add(1)
 	}
-	d.refused(h.disposing())
 }
 
-// overflow decides about d when the inbox is long: ignorable messages are shed, a request is never
+// overflow decides about d when the inbox is long: ignorable messages are shed, everything else is never
 // dropped but refused at the hard bound. The caller holds mu; the report runs without it.
 func (h *Hub) overflow(d *Delivery) (report func(), drop bool) {
 	e := h.more()
@@ -200,15 +212,11 @@ func (h *Hub) overflow(d *Delivery) (report func(), drop bool) {
 	return nil, false
 }
 
-// refuseOverloaded answers d that it was not queued.
+// refuseOverloaded answers d that it was not queued. It is no drop in silence for a post either: see [Mesh.Refuse].
 func (h *Hub) refuseOverloaded(d *Delivery, why string) {
 	f := &message.Failure{Type: message.ShuttingDown, Target: h.addr.Path(), AnsweredBy: h.addr.Path(), Reason: message.ReasonOverloaded,
 		Message: fmt.Sprintf("hub '%s' is overloaded (%s); nothing was queued, try again later", h.addr, why)}
-	if d.slot != nil {
-		d.fail(f)
-		return
-	}
-	d.setState(message.IgnoredState)
+	h.mesh.refuse(d, f)
 }
 
 // stormy applies the breaker to posts that nobody awaits. The caller holds mu.
@@ -325,5 +333,6 @@ func (h *Hub) quickRun(d *Delivery) (v any, err error) {
 // Do runs f on the hub's turn and does not wait.
 func (h *Hub) Do(f func(ctx context.Context, h *Hub)) {
 	d := &Delivery{msg: &Work{Run: f}, info: &Execute.typeInfo, to: &h.addr, posted: h.mesh.clock.Now(), who: message.SystemIdentity()}
+	d.post.Store(postLet)
 	h.mesh.deliver(h, d)
 }

@@ -36,6 +36,8 @@ func (c *Cluster) Deliver(_ transport.Peer, body []byte, reply func([]byte)) {
 		reply(c.failed(&message.Failure{Type: message.Failed, AnsweredBy: c.name, Reason: message.ReasonUnreadable, Message: err.Error()}))
 		return
 	}
+	// The transport closes the connections that spoke to an earlier epoch, but a frame that it has read by then still
+	// comes here, and what is put out stops its hubs before the transport hears of it.
 	if e.Epoch != c.self.Load() || e.Epoch == 0 {
 		reply([]byte{refusedEpoch})
 		return
@@ -176,8 +178,8 @@ func (a *arrival) refuse(code byte) {
 	a.reply([]byte{code})
 }
 
-// posted ends an arrival that a hub has taken. Nobody awaits a post, but its sender is told that it is in
-// the inbox, or why not.
+// posted ends an arrival that was posted to a hub. Nobody awaits a post, but its sender is told that it is in
+// the inbox, or why not. Of a refusal that comes later the hub tells it: once in either case.
 func (a *arrival) posted() {
 	if a.request {
 		return
@@ -233,10 +235,10 @@ const maxParked = 512
 // admit decides about an arrival for a node that has no hub here yet. It runs on the turn.
 func (c *Cluster) admit(a *arrival) {
 	if _, granted := c.silo.Claims.Serves(a.key); granted {
-		switch x, f := c.nodes.take(a.key, a.d); {
-		case f != nil:
-			c.turn.Later(func() { // its sender may be told on a lane, which may ask the turn
-				c.mesh.Refuse(a.d, f)
+		switch x, tell := c.nodes.take(a.key, a.d); {
+		case tell != nil:
+			c.turn.Later(func() {
+				tell()
 				a.posted()
 			})
 		case x == Answered:

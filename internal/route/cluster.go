@@ -294,9 +294,9 @@ func (c *Cluster) Route(d *hub.Delivery) {
 // caller may be on the turn: no handler runs, and nobody is told anything, before both are free.
 func (c *Cluster) deliverHere(ch *channel, d *hub.Delivery) Disposition {
 	if ch.node {
-		x, f := c.nodes.take(ch.key, d)
-		if f != nil {
-			ch.later(func() { c.mesh.Refuse(d, f) })
+		x, tell := c.nodes.take(ch.key, d)
+		if tell != nil {
+			ch.later(tell)
 		}
 		return x
 	}
@@ -309,8 +309,12 @@ func (c *Cluster) deliverHere(ch *channel, d *hub.Delivery) Disposition {
 		ch.later(func() { c.mesh.Refuse(d, unhosted(host, d)) })
 		return Answered
 	}
-	if !c.mesh.Queue(h, d) {
+	tell, taken := c.mesh.Queue(h, d)
+	if !taken {
 		return Unsent
+	}
+	if tell != nil {
+		ch.later(tell)
 	}
 	return Answered
 }

@@ -25,9 +25,13 @@ type rows struct {
 	have  map[node.Path]bool
 	calls int
 	park  func()
+	read  func() // before a row is read; nil is nothing
 }
 
 func (r *rows) Read(_ context.Context, path node.Path) (node.Node, error) {
+	if r.read != nil {
+		r.read()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.have[path] {

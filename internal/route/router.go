@@ -152,16 +152,17 @@ func (r *Router) gone(h *hub.Hub) uint64 {
 }
 
 // take posts a delivery to a node hub that runs or starts here. Unsent says that it does neither, or is
-// on its way down. A delivery that is answered with a failure is to be refused by the caller once it holds no
-// lock and is not on the turn: to tell its sender may take both.
-func (r *Router) take(addr string, d *hub.Delivery) (Disposition, *message.Failure) {
+// on its way down. tell, where it is not nil, is to be called once its caller holds no lock and is not on the
+// turn: to tell a sender that its delivery was refused may take both.
+func (r *Router) take(addr string, d *hub.Delivery) (x Disposition, tell func()) {
 	r.mu.Lock()
 	if h := r.mesh.Find(addr); h != nil {
 		r.mu.Unlock()
-		if r.mesh.Queue(h, d) {
-			return Answered, nil
+		tell, taken := r.mesh.Queue(h, d)
+		if !taken {
+			return Unsent, nil
 		}
-		return Unsent, nil
+		return Answered, tell
 	}
 	defer r.mu.Unlock()
 	a := r.inflight[addr]
@@ -169,7 +170,7 @@ func (r *Router) take(addr string, d *hub.Delivery) (Disposition, *message.Failu
 	case a == nil:
 		return Unsent, nil
 	case len(a.waiting) >= maxWaiting:
-		return Answered, r.overloaded(addr)
+		return Answered, func() { r.mesh.Refuse(d, r.overloaded(addr)) }
 	}
 	a.waiting = append(a.waiting, d)
 	return Answered, nil

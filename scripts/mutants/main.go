@@ -39,7 +39,11 @@ func main() {
 			os.Exit(2)
 		case kill == "":
 			survived++
-			fmt.Printf("SURVIVED  %-30s %d seeds\n", m.name, c.seeds)
+			by := fmt.Sprint(c.seeds, " seeds")
+			if m.test.name != "" {
+				by = m.test.name
+			}
+			fmt.Printf("SURVIVED  %-30s %s\n", m.name, by)
 		default:
 			fmt.Printf("killed    %-30s %s\n", m.name, kill)
 		}
@@ -96,7 +100,7 @@ func read(args []string, usage io.Writer) (c command, err error) {
 
 var violation = regexp.MustCompile(`seed \d+: [^\n]*`)
 
-// try runs the simulation on one mutant and returns the first violation, or "".
+// try runs the simulation, or the test that the mutant names, on one mutant and returns the first violation, or "".
 func try(m mutant, seeds int) (string, error) {
 	dir, err := os.MkdirTemp("", "mutant-")
 	if err != nil {
@@ -127,15 +131,23 @@ func try(m mutant, seeds int) (string, error) {
 	if err := os.WriteFile(file, b, 0o600); err != nil {
 		return "", err
 	}
-	run := exec.Command("go", "test", "-vet=off", "-count=1", "-timeout=30m", "-overlay", file, "./meshtest/sim", "-run", "^TestTheProtocolHolds$", "-seeds", fmt.Sprint(seeds), "-first")
-	out, err := run.CombinedOutput()
+	by, kill := m.noticed(seeds)
+	out, err := exec.Command("go", append([]string{"test", "-vet=off", "-count=1", "-timeout=30m", "-overlay", file}, by...)...).CombinedOutput()
 	if err == nil {
 		return "", nil
 	}
-	if found := violation.FindString(string(out)); found != "" {
+	if found := kill.FindString(string(out)); found != "" {
 		return found, nil
 	}
 	return "", errors.New(string(out))
+}
+
+// noticed is what has to notice the mutant, as arguments of go test, and how a kill looks in its output.
+func (m mutant) noticed(seeds int) (args []string, kill *regexp.Regexp) {
+	if m.test == (test{}) {
+		return []string{simPkg, "-run", "^TestTheProtocolHolds$", "-seeds", fmt.Sprint(seeds), "-first"}, violation
+	}
+	return []string{m.test.pkg, "-run", "^" + m.test.name + "$"}, regexp.MustCompile(`--- FAIL: ` + m.test.name + `\b`)
 }
 
 // texts are the files of the mutant below root, with the rule taken out.

@@ -3,6 +3,8 @@ package main
 import (
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -45,6 +47,41 @@ func TestTheTextOfEveryMutantIsThereOnce(t *testing.T) {
 		names[m.name] = true
 		if _, err := m.texts(os.DirFS("../..")); err != nil {
 			t.Errorf("%s: %v", m.name, err)
+		}
+	}
+}
+
+func TestAMutantIsNoticedByTheSimulationOrByTheTestThatItNames(t *testing.T) {
+	args, kill := mutant{}.noticed(7)
+	if got := strings.Join(args, " "); got != "./meshtest/sim -run ^TestTheProtocolHolds$ -seeds 7 -first" || kill != violation {
+		t.Error(got)
+	}
+	args, kill = mutant{test: test{"./internal/hub", "TestThat"}}.noticed(7)
+	if got := strings.Join(args, " "); got != "./internal/hub -run ^TestThat$" {
+		t.Error(got)
+	}
+	for out, killed := range map[string]bool{"--- FAIL: TestThat (0.0s)": true, "--- FAIL: TestThatToo (0.0s)": false, "FAIL [build failed]": false, "ok": false} {
+		if (kill.FindString(out) != "") != killed {
+			t.Errorf("%q", out)
+		}
+	}
+}
+
+func TestTheTestThatAMutantNamesIsThere(t *testing.T) {
+	for _, m := range mutants {
+		if m.test == (test{}) {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join("../..", m.test.pkg, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := slices.ContainsFunc(files, func(file string) bool {
+			text, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(text), "func "+m.test.name+"(t *testing.T)")
+		})
+		if !found {
+			t.Errorf("%s: %s has no test %s", m.name, m.test.pkg, m.test.name)
 		}
 	}
 }

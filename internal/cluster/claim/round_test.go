@@ -1,6 +1,7 @@
 package claim_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -439,6 +440,34 @@ func TestOnlyAClaimThatWasAcknowledgedWithNoneUnderWayWasLost(t *testing.T) {
 	f.mustTell()
 	restored(2, h.Reg())
 	f.mustTell("lost " + f.addr + " at b")
+	f.apply(2, me, b, c) // it is claimed again at the same owner, which has acknowledged it before
+	restored(2, h.Reg())
+	f.mustTell()
+	f.accept()
+	restored(2, h.Reg())
+	f.mustTell("lost " + f.addr + " at b")
+}
+
+// C11, what /ready reads: an owner that does not take the claim again has it no more
+func TestAClaimThatFailsAfterItHadLandedIsNotInUntilItLandsAgain(t *testing.T) {
+	f := up(t)
+	f.register(f.addr)
+	f.clock.Run(ms)
+	f.accept()
+	f.apply(2, me, b, c)
+	if f.claim.Landed() != 1 || f.claim.Counts().ProcessesLanded != 1 {
+		t.Fatalf("while it is made again: %+v", f.claim.Counts())
+	}
+	a, _, _ := f.take(f.addr)
+	a.Fail(errors.New("the connection was lost"))
+	if s, _ := f.claim.State(f.addr); f.claim.Landed() != 0 || f.claim.Counts().ProcessesLanded != 0 || s.Landed != 0 {
+		t.Fatalf("after it failed: %+v, %+v", f.claim.Counts(), s)
+	}
+	f.clock.Run(time.Second)
+	f.accept()
+	if f.claim.Landed() != 1 || f.claim.Counts().ProcessesLanded != 1 {
+		t.Fatalf("after it landed again: %+v", f.claim.Counts())
+	}
 }
 
 // protocol §5
