@@ -93,9 +93,7 @@ func (r *reading) close() {
 // follow is the reader's goroutine.
 func (f *Feed) follow() {
 	machine := newReader(f.source.Origin)
-	if f.source.Listen == nil {
-		machine.reverify = reverifyAfter
-	}
+	machine.reverify = reverifyAfter
 	r := &reading{source: f.source, machine: machine, log: f.log}
 	defer r.close()
 	poll := time.NewTicker(f.source.Poll)

@@ -14,7 +14,7 @@ const (
 	mostPaths     = 100_000
 	verifiedRows  = 100
 	longestAway   = 10 * time.Minute
-	reverifyAfter = 10 * time.Second // where a pooler may change the server behind an open connection
+	reverifyAfter = 2 * time.Second // a pooler may change the server behind an open connection, a restore the rows
 )
 
 // Causes of a reset.

@@ -365,10 +365,10 @@ func (s *Service) deleteRoot(ctx context.Context, r *DeleteRequest, root node.No
 
 // tombstone is the write that deletes n.
 func (s *Service) tombstone(ctx context.Context, n node.Node) store.Write {
-	expected := n.Version
+	expected, at := n.Version, n.ModifiedAt
 	n.Version++
 	n.State, n.ModifiedAt, n.ModifiedBy = node.StateDeleted, s.stamp(), author(ctx)
-	return store.Write{Op: store.OpDelete, Node: n, Expected: expected, Origin: originOps}
+	return store.Write{Op: store.OpDelete, Node: n, Expected: expected, ExpectedAt: at, Origin: originOps}
 }
 
 func each(fs []func()) {

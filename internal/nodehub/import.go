@@ -148,5 +148,5 @@ func (s *Service) importWrite(ctx context.Context, n node.Node, have map[node.Pa
 		return w, false, err
 	}
 	next.Version, next.ModifiedAt, next.ModifiedBy = cur.Version+1, s.stamp(), author(ctx)
-	return store.Write{Op: store.OpUpdate, Node: next, Expected: cur.Version, Origin: originOps}, false, nil
+	return store.Write{Op: store.OpUpdate, Node: next, Expected: cur.Version, ExpectedAt: cur.ModifiedAt, Origin: originOps}, false, nil
 }

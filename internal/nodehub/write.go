@@ -76,7 +76,7 @@ func (s *Service) update(ctx context.Context, h *hub.Hub, cond Condition, change
 		next.Version = cur.Version + 1
 		next.ModifiedAt, next.ModifiedBy = s.stamp(), author(ctx)
 		lasting, done := s.lasting(ctx)
-		got, err := s.commit(lasting, store.Write{Op: store.OpUpdate, Node: next, Expected: cur.Version, Origin: originHub})
+		got, err := s.commit(lasting, store.Write{Op: store.OpUpdate, Node: next, Expected: cur.Version, ExpectedAt: cur.ModifiedAt, Origin: originHub})
 		done()
 		var conflict *store.ConflictError
 		var missing *store.NotFoundError

@@ -54,6 +54,9 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
+	if e.Actual == e.Expected {
+		return fmt.Sprintf("'%s' is at version %d, which is another one than was read: the database has lost what was committed last", e.Path, e.Actual)
+	}
 	return fmt.Sprintf("'%s' is at version %d, not %d", e.Path, e.Actual, e.Expected)
 }
 

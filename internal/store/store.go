@@ -109,8 +109,11 @@ const (
 type Write struct {
 	Op       Op
 	Node     node.Node
-	Expected int64  // for OpUpdate and OpDelete: the version that must be stored
-	Origin   string // who wrote it, echoed in the Change; lets a writer know its own changes
+	Expected int64 // for OpUpdate and OpDelete: the version that must be stored
+	// ExpectedAt, of the same, is the ModifiedAt that the row of that version must have; zero is any. Where a database
+	// has lost its last transactions another row of the version may stand there than was read.
+	ExpectedAt time.Time
+	Origin     string // who wrote it, echoed in the Change; lets a writer know its own changes
 
 	// Ground, of an OpCreate, is the node that the new one stands on: it commits only while that node is
 	// there. Below a space it is at least the space's own node. Of a create and a deletion of its ground, whichever process makes them, one comes first: a

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -65,7 +66,7 @@ func (s *Store) applyOne(w store.Write) (store.ChangeKind, store.Result) {
 		}
 		return store.Created, store.Result{Node: w.Node, Err: err}
 	case store.OpUpdate:
-		n, err := s.update(w.Node, w.Expected)
+		n, err := s.update(w)
 		return store.Updated, store.Result{Node: n, Err: err}
 	}
 	n, err := s.delete(w)
@@ -89,19 +90,25 @@ func (s *Store) create(n node.Node) error {
 	return nil
 }
 
-func (s *Store) update(n node.Node, expected int64) (node.Node, error) {
+func (s *Store) update(w store.Write) (node.Node, error) {
+	n, expected := w.Node, w.Expected
 	var actual int64
 	stored, exists := s.nodes[n.Path]
 	if exists {
 		actual = stored.Version
 	}
-	if !exists || actual != expected || n.Version <= actual {
+	if !exists || actual != expected || !meant(w, stored) || n.Version <= actual {
 		return node.Node{}, &store.ConflictError{Path: n.Path, Expected: expected, Actual: actual}
 	}
 	n.CreatedAt, n.CreatedBy = stored.CreatedAt, stored.CreatedBy
 	s.nodes[n.Path] = &n
 	s.remember(n.Path, version{info: store.InfoOf(n, store.Updated), node: &n})
 	return n, nil
+}
+
+// meant tells whether a row of the expected version is the one that a write was made for.
+func meant(w store.Write, stored *node.Node) bool {
+	return w.ExpectedAt.IsZero() || w.ExpectedAt.Truncate(time.Microsecond).Equal(stored.ModifiedAt.Truncate(time.Microsecond))
 }
 
 // stands refuses a create whose ground is gone.
@@ -125,7 +132,7 @@ func (s *Store) delete(w store.Write) (node.Node, error) {
 	if !exists {
 		return node.Node{}, s.notFound(n.Path)
 	}
-	if expected >= 0 && expected != stored.Version || n.Version <= stored.Version {
+	if expected >= 0 && expected != stored.Version || !meant(w, stored) || n.Version <= stored.Version {
 		return node.Node{}, &store.ConflictError{Path: n.Path, Expected: expected, Actual: stored.Version}
 	}
 	for i := s.after(n.Path); w.Empty && i < len(s.order) && n.Path.Contains(s.order[i]); i++ {

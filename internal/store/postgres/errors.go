@@ -34,6 +34,12 @@ const (
 // codeRefused is the SQLSTATE of mesh_refuse.
 const codeRefused = "HM001"
 
+// Errors of the server that end one statement and say nothing of others.
+const (
+	codeCanceled    = "57014"
+	codeLockTimeout = "55P03"
+)
+
 // unavailable makes the fault of an operation a *store.UnavailableError.
 func unavailable(op string, err error) error {
 	var known *store.UnavailableError
@@ -80,7 +86,7 @@ func classify(u *store.UnavailableError, fault *pgconn.PgError) {
 		u.Kind, u.Hint, u.Transient = store.UnavailableFull, hintFull, true
 	case strings.HasPrefix(code, "XX001"), strings.HasPrefix(code, "XX002"):
 		u.Kind, u.Hint = store.UnavailableCorrupt, hintCorrupt
-	case strings.HasPrefix(code, "53"), strings.HasPrefix(code, "55"), strings.HasPrefix(code, "40"), code == "57014":
+	case strings.HasPrefix(code, "53"), strings.HasPrefix(code, "55"), strings.HasPrefix(code, "40"), code == codeCanceled:
 		u.Hint, u.Transient = hintBusy, true
 	case strings.HasPrefix(code, "57"), strings.HasPrefix(code, "08"), strings.HasPrefix(code, "58"):
 		u.Hint, u.Transient = hintServer, true
@@ -138,7 +144,7 @@ func versionTaken(err error) bool {
 // lockedOut tells whether a statement has waited for a lock as long as it may.
 func lockedOut(err error) bool {
 	var fault *pgconn.PgError
-	return errors.As(err, &fault) && fault.Code == "55P03"
+	return errors.As(err, &fault) && fault.Code == codeLockTimeout
 }
 
 func noRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
@@ -13,6 +14,7 @@ import (
 type sight struct {
 	holder    node.Path // the node whose folded path is the same; "" where there is none
 	version   int64     // of the holder
+	modified  time.Time // it
 	tombstone int64
 	partition store.Partition
 	stands    bool      // the ground of a create does
@@ -76,10 +78,11 @@ func (c *commit) look(ctx context.Context, failed []int) (map[node.Path]sight, e
 	for rows.Next() {
 		var path, holder, below string
 		var s sight
-		if err := rows.Scan(&path, &holder, &s.version, &s.tombstone, &s.partition.Name, &s.partition.Deleting, &s.stands, &below); err != nil {
+		var modified *time.Time
+		if err := rows.Scan(&path, &holder, &s.version, &modified, &s.tombstone, &s.partition.Name, &s.partition.Deleting, &s.stands, &below); err != nil {
 			return nil, err
 		}
-		s.holder, s.below = node.Path(holder), node.Path(below)
+		s.holder, s.below, s.modified = node.Path(holder), node.Path(below), timeOf(modified)
 		sights[node.Path(path)] = s
 	}
 	return sights, rows.Err()
@@ -109,7 +112,8 @@ func (s sight) verdict(w store.Write) error {
 		return &store.ConflictError{Path: n.Path, Expected: w.Expected}
 	default:
 		anything := w.Op == store.OpDelete && w.Expected < 0
-		if !anything && s.version != w.Expected || n.Version <= s.version {
+		another := !w.ExpectedAt.IsZero() && !s.modified.Equal(w.ExpectedAt.Truncate(time.Microsecond))
+		if !anything && s.version != w.Expected || another || n.Version <= s.version {
 			return &store.ConflictError{Path: n.Path, Expected: w.Expected, Actual: s.version}
 		}
 		if s.below != "" {

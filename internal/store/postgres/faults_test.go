@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	neturl "net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -248,6 +249,14 @@ func TestOfSeveralProcessesThatStartTogetherOneMigrates(t *testing.T) {
 	t.Parallel()
 	url, err := server.Database(t.Context())
 	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := neturl.Parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Migrating waits for another process however little the database lets others wait.
+	if err := rawly(t, url, "alter database \""+strings.Trim(u.Path, "/")+"\" set lock_timeout = '1ms'"); err != nil {
 		t.Fatal(err)
 	}
 	var work sync.WaitGroup

@@ -35,6 +35,10 @@ func (s *Store) migrateFrom(ctx context.Context, files fs.FS) error {
 	var done []tables.Step
 	// Whoever has waited for the lock sees what was migrated meanwhile.
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		// The bound is openBound, whatever the database's or the role's are.
+		if _, err := tx.Exec(ctx, "set local lock_timeout = 0; set local statement_timeout = 0", pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
 			return err
 		}

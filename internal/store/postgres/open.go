@@ -319,7 +319,12 @@ func (s *Store) publish(changes []store.Change) { s.fanout.Publish(changes) }
 
 // writeFault makes the fault of a batch typed, and remembers it for [Store.Ready].
 func (s *Store) writeFault(op string, err error) error {
+	var said *pgconn.PgError
+	ended := errors.As(err, &said) && (said.Code == codeCanceled || said.Code == codeLockTimeout)
 	err = unavailable(op, err)
+	if ended { // by somebody, or by what another program holds: the server takes other writes
+		return err
+	}
 	s.fault.Lock()
 	first := s.fault.last == nil
 	s.fault.last = err

@@ -117,7 +117,7 @@ type lists struct {
 	state, sync                                 []int16
 	nodeType, name, description, category, icon []string
 	order                                       []*int64
-	createdAt, modifiedAt                       []*time.Time
+	createdAt, modifiedAt, upon                 []*time.Time // upon: what must have been there
 	createdBy, modifiedBy, desired, prerendered []string
 	exclude, content                            []*string
 	ground                                      []*string    // of a create: what it stands on
@@ -141,6 +141,7 @@ func (l *lists) add(w store.Write) {
 	}
 	l.order = append(l.order, order)
 	l.createdAt, l.modifiedAt = append(l.createdAt, stampOf(n.CreatedAt)), append(l.modifiedAt, stampOf(n.ModifiedAt))
+	l.upon = append(l.upon, stampOf(w.ExpectedAt))
 	l.createdBy, l.modifiedBy = append(l.createdBy, n.CreatedBy), append(l.modifiedBy, n.ModifiedBy)
 	l.desired, l.prerendered = append(l.desired, n.DesiredID), append(l.prerendered, n.PreRenderedHTML)
 	var exclude, content *string

@@ -35,7 +35,7 @@ func (l *lists) written() []list {
 		{"description", "text", l.description}, {"category", "text", l.category}, {"icon", "text", l.icon}, {"display_order", "bigint", l.order},
 		{"created_at", "timestamptz", l.createdAt}, {"created_by", "text", l.createdBy}, {"modified_at", "timestamptz", l.modifiedAt},
 		{"modified_by", "text", l.modifiedBy}, {"desired_id", "text", l.desired}, {"exclude_from_context", "text", l.exclude},
-		{"prerendered_html", "text", l.prerendered}, {"content", "text", l.content},
+		{"prerendered_html", "text", l.prerendered}, {"content", "text", l.content}, {"upon", "timestamptz", l.upon},
 	}
 }
 
@@ -49,7 +49,7 @@ func (l *lists) removed() []list {
 	return []list{
 		{"path", "text", l.path}, {"expected", "bigint", l.expected}, {"version", "bigint", l.version},
 		{"modified_at", "timestamptz", l.modifiedAt}, {"modified_by", "text", l.modifiedBy},
-		{"low", "text", l.low}, {"high", "text", l.high},
+		{"low", "text", l.low}, {"high", "text", l.high}, {"upon", "timestamptz", l.upon},
 	}
 }
 
@@ -90,7 +90,7 @@ upd as (
     exclude_from_context = i.exclude_from_context::json, prerendered_html = i.prerendered_html, content = i.content::json
   from i join mesh_nodes old on old.path = i.path collate "C" and old.version = i.expected
   join mesh_partitions p on p.name = old.partition and not p.deleting
-  where n.path = i.path collate "C" and n.version = i.expected and i.version > i.expected
+  where n.path = i.path collate "C" and n.version = i.expected and i.version > i.expected and (i.upon is null or n.modified_at = i.upon)
   returning `+columns("old", false)+`, n.version as new_version, n.node_type as new_type),
 hist as (
   insert into mesh_node_history (path, `+strings.Join(fields, ", ")+`) select `+columns("upd", false)+` from upd),
@@ -101,8 +101,8 @@ select path, created_at, created_by from upd`)
 	deleteText = statement(new(lists).removed(), `
 gone as (
   delete from mesh_nodes n using i
-  where n.path = i.path collate "C" and (i.expected < 0 or n.version = i.expected) and i.version > n.version
-    and (i.low is null or not exists (select 1 from mesh_nodes b where `+belowText+` and b.path not in (select unnest($9::text[]))))
+  where n.path = i.path collate "C" and (i.expected < 0 or n.version = i.expected) and i.version > n.version and (i.upon is null or n.modified_at = i.upon)
+    and (i.low is null or not exists (select 1 from mesh_nodes b where `+belowText+` and b.path not in (select unnest($10::text[]))))
   returning `+columns("n", false)+`, i.version as last, i.modified_at as gone_at, i.modified_by as gone_by),
 hist as (
   insert into mesh_node_history (path, `+strings.Join(fields, ", ")+`)
@@ -152,7 +152,7 @@ where h.path = i.path collate "C" and h.version < (
   select o.version from mesh_node_history o where o.path = i.path collate "C" order by o.version desc offset $2 - 1 limit 1)`
 
 	// explainText tells what stands in the way of a write.
-	explainText = `select i.path, coalesce(f.path, ''), coalesce(f.version, 0), coalesce(t.version, 0), coalesce(p.name, ''), coalesce(p.deleting, false),
+	explainText = `select i.path, coalesce(f.path, ''), coalesce(f.version, 0), f.modified_at, coalesce(t.version, 0), coalesce(p.name, ''), coalesce(p.deleting, false),
   i.ground is null or exists (select 1 from mesh_nodes g where g.path = i.ground collate "C" and g.created_at is not distinct from i.born),
   coalesce((select b.path from mesh_nodes b where ` + belowText + ` and b.path not in (select unnest($8::text[])) order by b.key limit 1), '')
 from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[]) as i(path, folded, partition, ground, born, low, high)

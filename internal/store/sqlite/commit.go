@@ -115,7 +115,7 @@ func (s *Store) write(w store.Write) (store.ChangeKind, node.Node, error) {
 		}
 	case store.OpUpdate:
 		kind = store.Updated
-		n, err = s.update(n, w.Expected)
+		n, err = s.update(w)
 	default:
 		kind = store.Deleted
 		n, err = s.delete(w)
@@ -153,18 +153,19 @@ func (s *Store) create(n node.Node) error {
 	return &store.ConflictError{Path: n.Path, Actual: last}
 }
 
-func (s *Store) update(n node.Node, expected int64) (node.Node, error) {
+func (s *Store) update(w store.Write) (node.Node, error) {
+	n, expected, at := w.Node, w.Expected, microsOf(w.ExpectedAt)
 	key := tables.Key(n.Path)
 	if n.Version > expected {
-		args := append(rowArgs(n, store.Updated), key, expected)
+		args := append(rowArgs(n, store.Updated), key, expected, at)
 		changed, err := exec(s.writer.update, args...)
 		if err == nil && changed == 0 {
 			// Either the version is another one, or the creation stamps are; the latter are kept.
-			var at any
-			err = s.writer.restamp.QueryRowContext(context.Background(), key, expected).Scan(&at, &n.CreatedBy)
+			var born any
+			err = s.writer.restamp.QueryRowContext(context.Background(), key, expected).Scan(&born, &n.CreatedBy)
 			if err == nil {
-				n.CreatedAt = timeOf(at)
-				changed, err = exec(s.writer.update, append(rowArgs(n, store.Updated), key, expected)...)
+				n.CreatedAt = timeOf(born)
+				changed, err = exec(s.writer.update, append(rowArgs(n, store.Updated), key, expected, at)...)
 			} else if noRows(err) {
 				err = nil
 			}
@@ -237,7 +238,7 @@ func (s *Store) delete(w store.Write) (node.Node, error) {
 	if err := s.empty(w, key); err != nil {
 		return node.Node{}, err
 	}
-	err := removed.scan(s.writer.delete.QueryRowContext(context.Background(), key, expected, n.Version).Scan)
+	err := removed.scan(s.writer.delete.QueryRowContext(context.Background(), key, expected, n.Version, microsOf(w.ExpectedAt)).Scan)
 	if noRows(err) {
 		return node.Node{}, s.whyNotDeleted(n.Path, key, expected)
 	}

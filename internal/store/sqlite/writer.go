@@ -58,8 +58,8 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 			"where not exists (select 1 from tombstones where key = ?20 and version >= ?2) on conflict do nothing"},
 		// ?1–?19 are the values, ?20 the key, ?21 the expected version. Creation stamps that are not the
 		// stored ones make no match, so that the usual case needs no look at the row.
-		{&w.update, "update nodes set " + strings.Join(sets, ", ") + " where key = ?20 and version = ?21 and created_at is ?12 and created_by = ?13"},
-		{&w.delete, "delete from nodes where key = ?1 and (?2 < 0 or version = ?2) and version < ?3 returning " + columns},
+		{&w.update, "update nodes set " + strings.Join(sets, ", ") + " where key = ?20 and version = ?21 and (?22 is null or modified_at is ?22) and created_at is ?12 and created_by = ?13"},
+		{&w.delete, "delete from nodes where key = ?1 and (?2 < 0 or version = ?2) and version < ?3 and (?4 is null or modified_at is ?4) returning " + columns},
 		{&w.current, "select version from nodes where key = ?"},
 		{&w.born, "select created_at from nodes where key = ?"},
 		{&w.below, "select key from nodes where key > ? and key < ? order by key"},

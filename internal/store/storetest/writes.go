@@ -101,6 +101,22 @@ func runWrites(t *testing.T, open Factory) {
 		bare.CreatedAt, bare.CreatedBy = stamp(0), "creator"
 		same(t, bare, b.read("acme/x"))
 	})
+	t.Run("a write that was made for another row of the same version is a conflict", func(t *testing.T) {
+		b := setup(t, open, Options{})
+		b.create("acme/x")
+		at := func(w store.Write, expected time.Time) store.Write {
+			w.ExpectedAt, w.Node.ModifiedAt = expected, stamp(w.Node.Version)
+			return w
+		}
+		b.commit(at(update("acme/x", 1, 2), time.Time{}))
+		for _, w := range []store.Write{update("acme/x", 2, 3), remove("acme/x", 2, 3)} {
+			_, err := b.one(at(w, stamp(7)))
+			conflict(t, err, 2)
+		}
+		b.commit(at(update("acme/x", 2, 3), stamp(2).Add(300*time.Nanosecond))) // rows keep microseconds
+		b.commit(at(update("acme/x", 3, 4), time.Time{}))                       // the control: any row of the version
+		b.commit(at(remove("acme/x", 4, 5), stamp(4)))
+	})
 	t.Run("an update of another version than the stored one is a conflict", func(t *testing.T) {
 		b := setup(t, open, Options{})
 		b.create("acme/x")
