@@ -137,7 +137,7 @@ func FuzzASchemaOfAnyKeywordsHasTheVerdictOfTheLibrary(f *testing.F) {
 			if d.version >= 2019 && seed%3 == 0 {
 				return g.unevaluated()
 			}
-			return g.schema(3)
+			return g.schema(2)
 		})
 		sameVerdicts(t, document, someContents(g, nil, 12))
 	})
