@@ -21,6 +21,9 @@ const (
 	maxInPlace  = 100       // parts of a schema that lead from one to the next at the same value
 	keptFrom    = 16        // steps of a verdict that is worth keeping
 	askEvery    = 4096      // steps between two looks whether anybody waits
+
+	lookedFor     = 8    // names that are looked for in an object for one step
+	lettersLooked = 1024 // bytes of a text that is looked for in a table for one step
 )
 
 // workFor is how many steps the check of a content of so many bytes may take.
@@ -50,6 +53,7 @@ type checker struct {
 	limit   int
 	done    int
 	asked   int // the steps done at the last look at ctx
+	keep    int // the steps of a verdict that is kept
 	kept    map[verdictKey]bool
 	scopes  map[scopeKey]*scope
 	matcher matcher
@@ -61,7 +65,7 @@ type checker struct {
 
 // newChecker is a check of a content of so many bytes.
 func newChecker(ctx context.Context, c *compiled, bytes int) *checker {
-	return &checker{ctx: ctx, schema: c, bytes: bytes, limit: workFor(bytes), kept: map[verdictKey]bool{}, scopes: map[scopeKey]*scope{}}
+	return &checker{ctx: ctx, schema: c, bytes: bytes, limit: workFor(bytes), keep: keptFrom, kept: map[verdictKey]bool{}, scopes: map[scopeKey]*scope{}}
 }
 
 // verdictKey is a part of the schema at a value: a text, a number, or where an array or object is.
@@ -82,46 +86,6 @@ func (p place) in() place { return place{p.inPlace + 1, p.scope} }
 
 // below is a place at a member or an item.
 func (p place) below() place { return place{0, p.scope} }
-
-// scope is what dynamic references lead to: the outermost part of each name among the resources that the
-// way here went through. nil is none.
-type scope struct{ anchors map[string]*jsonschema.Schema }
-
-type scopeKey struct {
-	outer *scope
-	first *jsonschema.Schema // any anchor of the resource that is entered
-}
-
-// enter returns the scope in a part.
-func (k *checker) enter(s *scope, p *plan) *scope {
-	var first *jsonschema.Schema
-	for name, part := range p.anchors {
-		if s == nil || s.anchors[name] == nil {
-			if first == nil || part.Location < first.Location {
-				first = part
-			}
-		}
-	}
-	if first == nil {
-		return s
-	}
-	key := scopeKey{s, first}
-	if known := k.scopes[key]; known != nil {
-		return known
-	}
-	inner := &scope{map[string]*jsonschema.Schema{}}
-	for name, part := range p.anchors {
-		inner.anchors[name] = part
-	}
-	if s != nil {
-		for name, part := range s.anchors {
-			inner.anchors[name] = part
-		}
-	}
-	k.spend(len(inner.anchors))
-	k.scopes[key] = inner
-	return inner
-}
 
 // run tells whether a value fits, or why that is not known: *workError or the end of ctx.
 func (k *checker) run(v any) (fits bool, err error) {
@@ -170,21 +134,24 @@ func (k *checker) fits(s *jsonschema.Schema, v any, at place) bool {
 		return *s.Bool
 	}
 	p := k.schema.plans[s]
-	if !p.deep {
-		return k.leaf(s, p, v)
+	if !p.leads {
+		return k.leaf(s, p, v) && k.inside(s, p, v, at)
 	}
 	if at.inPlace > maxInPlace {
 		panic(loops(s))
 	}
 	at.scope = k.enter(at.scope, p)
 	k.spend(2)
+	if text, ok := v.(string); ok {
+		k.spend(len(text) / lettersLooked)
+	}
 	key := verdictKey{s, identity(v), at.scope}
 	if fits, ok := k.kept[key]; ok {
 		return fits
 	}
 	before := k.done
 	fits := k.leaf(s, p, v) && k.inside(s, p, v, at)
-	if k.done-before >= keptFrom {
+	if k.done-before >= k.keep {
 		k.kept[key] = fits
 	}
 	return fits
@@ -210,7 +177,7 @@ func identity(v any) any {
 	return v
 }
 
-// inside asks the parts that a part leads to.
+// inside asks what is about the members and items of a value, and the parts that a part leads to.
 func (k *checker) inside(s *jsonschema.Schema, p *plan, v any, at place) bool {
 	if s.Ref != nil && s.DraftVersion < 2019 {
 		return k.fits(s.Ref, v, at.in()) // its siblings are ignored
@@ -231,19 +198,6 @@ func (k *checker) inside(s *jsonschema.Schema, p *plan, v any, at place) bool {
 		}
 	}
 	return k.combined(s, v, at) && k.unevaluated(s, v, at)
-}
-
-// dynamic is the part that a dynamic reference leads to.
-func (k *checker) dynamic(ref *jsonschema.DynamicRef, at place) *jsonschema.Schema {
-	if ref == nil {
-		return nil
-	}
-	if ref.Anchor != "" && ref.Ref.DynamicAnchor == ref.Anchor && at.scope != nil {
-		if outermost := at.scope.anchors[ref.Anchor]; outermost != nil {
-			return outermost
-		}
-	}
-	return ref.Ref
 }
 
 // combined asks the parts that are about the same value.

@@ -48,7 +48,7 @@ func (c *compiled) loop(s *jsonschema.Schema, depth int, heights map[*jsonschema
 	heights[s] = 0
 	height := 1
 	for _, next := range demanded(s) {
-		if p := c.plans[next]; next.Bool != nil || p == nil || !p.deep {
+		if p := c.plans[next]; next.Bool != nil || p == nil || !p.leads {
 			continue
 		}
 		if at := c.loop(next, depth+1, heights); at != nil {

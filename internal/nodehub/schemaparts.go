@@ -6,6 +6,7 @@ import (
 
 // object asks the members of an object.
 func (k *checker) object(s *jsonschema.Schema, p *plan, obj map[string]any, at place) bool {
+	k.spend((len(p.properties) + len(p.dependent)) / lookedFor)
 	for _, member := range p.properties {
 		if v, ok := obj[member.name]; ok && !k.fits(member.part, v, at.below()) {
 			return false
@@ -55,8 +56,8 @@ func (k *checker) others(s *jsonschema.Schema, p *plan, name string, v any, at p
 	return known, true
 }
 
-// itemPart is the part that is for the item at a place of an array; nil for none. Not allowed are items
-// that may not be there.
+// itemPart is the part that is for the item at a place of an array; nil for none, and then there is none for
+// those behind it. Not allowed are items that may not be there.
 func itemPart(s *jsonschema.Schema, i int) (part *jsonschema.Schema, allowed bool) {
 	if s.DraftVersion >= 2020 {
 		if i < len(s.PrefixItems) {
@@ -82,7 +83,13 @@ func itemPart(s *jsonschema.Schema, i int) (part *jsonschema.Schema, allowed boo
 func (k *checker) array(s *jsonschema.Schema, arr []any, at place) bool {
 	for i, item := range arr {
 		part, allowed := itemPart(s, i)
-		if !allowed || part != nil && !k.fits(part, item, at.below()) {
+		if !allowed {
+			return false
+		}
+		if part == nil {
+			break
+		}
+		if !k.fits(part, item, at.below()) {
 			return false
 		}
 	}

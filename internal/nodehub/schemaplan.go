@@ -22,14 +22,15 @@ type compiled struct {
 // plan is what is worked out once of one part of a schema: in which order its keywords are asked, so that
 // what tells alternatives apart is asked before what is below them.
 type plan struct {
-	types      []string // those that are allowed; nil for all
-	deep       bool     // it asks other parts, so that its verdict may be worth keeping
-	exact      *oneOfValues
+	types      []string     // those that are allowed; nil for all
+	leads      bool         // to other parts: they may lead back, and its verdict may be worth keeping
+	constant   *oneOfValues // nil for all values
+	enum       *oneOfValues // nil for all values
 	limits     []limit
 	properties []property // those that tell alternatives apart first
 	patterns   []patternProperty
 	dependent  []dependent
-	anchors    map[string]*jsonschema.Schema // the dynamic anchors of the resource that the part is in; nil for none
+	resource   *resource // that the part is in; nil for one without dynamic anchors
 }
 
 type property struct {
@@ -90,37 +91,43 @@ func (c *compiled) plan(text schemaText) error {
 	if dynamic && ids < text.ids {
 		return errors.New("it has a $id in a part that nothing refers to by $ref")
 	}
-	within := func(location string) map[string]*jsonschema.Schema {
+	within := func(location string) (at string, anchors map[string]*jsonschema.Schema) {
 		for {
 			if anchors, ok := resources[location]; ok {
-				return anchors
+				return location, anchors
 			}
 			cut := strings.LastIndexAny(location, "/#")
 			if location[cut] == '#' {
-				return resources[location[:cut+1]]
+				return location[:cut+1], resources[location[:cut+1]]
 			}
 			if location = location[:cut]; !strings.Contains(location, "#") {
-				return nil
+				return location, nil
 			}
 		}
 	}
 	if dynamic {
 		for _, s := range all {
 			if s.DynamicAnchor != "" {
-				if anchors := within(s.Location); anchors != nil {
+				if _, anchors := within(s.Location); anchors != nil {
 					anchors[s.DynamicAnchor] = s
 				}
 			}
 		}
 	}
+	entered := map[string]*resource{}
 	for _, s := range all {
-		p := newPlan(s)
-		if dynamic {
-			if anchors := within(s.Location); len(anchors) > 0 {
-				p.anchors = anchors
-			}
+		c.plans[s] = newPlan(s)
+		if !dynamic {
+			continue
 		}
-		c.plans[s] = p
+		at, anchors := within(s.Location)
+		if len(anchors) == 0 {
+			continue
+		}
+		if entered[at] == nil {
+			entered[at] = newResource(anchors)
+		}
+		c.plans[s].resource = entered[at]
 	}
 	return nil
 }
@@ -130,11 +137,12 @@ func newPlan(s *jsonschema.Schema) *plan {
 	if s.Types != nil && !s.Types.IsEmpty() {
 		p.types = s.Types.ToStrings()
 	}
-	parts(s, func(*jsonschema.Schema) { p.deep = true })
+	parts(s, func(*jsonschema.Schema) { p.leads = true })
 	if s.Const != nil {
-		p.exact = newOneOfValues([]any{*s.Const})
-	} else if s.Enum != nil {
-		p.exact = newOneOfValues(s.Enum.Values)
+		p.constant = newOneOfValues([]any{*s.Const})
+	}
+	if s.Enum != nil {
+		p.enum = newOneOfValues(s.Enum.Values)
 	}
 	for name, part := range s.Properties {
 		p.properties = append(p.properties, property{name, part})
@@ -196,6 +204,9 @@ func newOneOfValues(values []any) *oneOfValues {
 }
 
 func (e *oneOfValues) has(v any) bool {
+	if e == nil {
+		return true
+	}
 	switch v := v.(type) {
 	case string:
 		return e.texts[v]

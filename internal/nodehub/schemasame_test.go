@@ -69,6 +69,12 @@ var sameSchemas = []string{
 	`{"$schema":"http://json-schema.org/draft-07/schema#","additionalItems":{"type":"string"},"properties":{"a":{"format":"email"}}}`,
 	`{"$schema":"https://json-schema.org/draft/2019-09/schema","items":[true],"additionalItems":{"type":"number"},"unevaluatedItems":false}`, `{"$schema":"https://json-schema.org/draft/2019-09/schema","items":[true],"contains":{"const":1},"unevaluatedItems":false}`,
 	`{"$schema":"https://json-schema.org/draft/2019-09/schema","properties":{"a":{"$recursiveRef":"#"}},"additionalProperties":{"type":"number"}}`,
+	`{"$schema":"https://json-schema.org/draft/2019-09/schema","properties":{"a":{"$recursiveRef":"#","unevaluatedProperties":false},"b":true}}`,
+	`{"$defs":{"a":{"$dynamicAnchor":"n","properties":{"a":true}}},"properties":{"c":{"$ref":"#/$defs/a"}},"$dynamicRef":"#n","unevaluatedProperties":false}`,
+	`{"type":"object","additionalProperties":false}`, `{"required":["a"],"dependentRequired":{"b":["c"]}}`, `{"not":{"type":"object","additionalProperties":false}}`,
+	`{"oneOf":[{"type":"object","additionalProperties":false},{"type":"object","required":["b"]}]}`, `{"const":1,"enum":[2,3]}`, `{"const":1,"enum":[1.0,3]}`,
+	`{"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"a":["b"]}}`, `{"$schema":"http://json-schema.org/draft-04/schema#","additionalProperties":false}`,
+	`{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"a":true},"$ref":"#/definitions/a","const":2,"enum":[1],"contains":false}`,
 }
 
 var sameContents = []string{
@@ -101,6 +107,9 @@ func FuzzACheckHasTheVerdictOfTheLibrary(f *testing.F) {
 	f.Fuzz(func(t *testing.T, schema, content string) {
 		if len(schema) > 400 || len(content) > 400 {
 			return // the library may take for ever
+		}
+		if strings.Contains(schema, "$dynamicRef") && strings.Contains(schema, "propertyNames") {
+			return // the library forgets there through which resources it came
 		}
 		for _, text := range []string{schema, content} {
 			if _, err := node.ParseContent([]byte(text), node.DefaultLimits); err != nil {

@@ -39,13 +39,15 @@ func (k *checker) about(p *plan, v any) bool {
 	if p.types != nil && !k.hasType(p.types, v) {
 		return false
 	}
-	if p.exact == nil {
+	if p.constant == nil && p.enum == nil {
 		return true
 	}
-	if _, text := v.(string); !text {
+	if text, ok := v.(string); ok {
+		k.spend(len(text) / lettersLooked)
+	} else {
 		k.walk(v)
 	}
-	return p.exact.has(v)
+	return p.constant.has(v) && p.enum.has(v)
 }
 
 func (k *checker) hasType(types []string, v any) bool {

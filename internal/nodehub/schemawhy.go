@@ -2,6 +2,7 @@ package nodehub
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,18 +20,22 @@ const (
 func (k *checker) why(v any) string {
 	k.limit = k.done + detailWork
 	e := explainer{k: k, met: map[metKey]bool{}}
-	func() {
-		var err error
+	err := func() (err error) {
 		defer k.stopped(&err) // what was found until then is told
 		e.part(k.schema.schema, v, place{}, "")
+		return nil
 	}()
 	if len(e.reasons) == 0 {
+		if broken := new(workError); errors.As(err, &broken) && broken.broken {
+			return broken.Error()
+		}
 		return "it is too large to say where"
 	}
 	return strings.Join(e.reasons, "; ")
 }
 
-// explainer walks to where a value does not fit.
+// explainer walks to where a value does not fit. It asks in the order of the check, so that it meets what was
+// refused before a part that leads to itself.
 type explainer struct {
 	k       *checker
 	reasons []string
@@ -107,15 +112,16 @@ func (e *explainer) part(s *jsonschema.Schema, v any, at place, where string) {
 		}
 	}
 	e.combined(s, v, at, where)
+	e.unevaluated(s, v, at, where)
 }
 
 func (e *explainer) about(s *jsonschema.Schema, p *plan, v any, where string) {
 	switch {
 	case p.types != nil && !e.k.hasType(p.types, v):
 		e.say(where, "got %s, want %s", typeOf(v), strings.Join(p.types, " or "))
-	case s.Const != nil:
+	case !p.constant.has(v):
 		e.say(where, "value must be %s", valueText(*s.Const))
-	case s.Enum != nil && !p.exact.has(v):
+	case !p.enum.has(v):
 		var allowed []string
 		for i, value := range s.Enum.Values {
 			if i == 10 {
@@ -135,15 +141,16 @@ func (e *explainer) object(s *jsonschema.Schema, p *plan, obj map[string]any, at
 		e.say(where, "it has %d properties; %s are allowed", len(obj), countText(s.MinProperties, s.MaxProperties))
 	}
 	e.missing(obj, s.Required, where, "")
+	e.k.spend((len(p.properties) + len(p.dependent)) / lookedFor)
+	for _, member := range p.properties {
+		if v, ok := obj[member.name]; ok {
+			e.part(member.part, v, at.below(), below(where, member.name))
+		}
+	}
 	for _, d := range p.dependent {
 		if _, ok := obj[d.name]; ok {
 			e.missing(obj, d.required, where, fmt.Sprintf(", which '%s' needs", shorten(d.name)))
 			e.part(d.part, obj, at.in(), where)
-		}
-	}
-	for _, member := range p.properties {
-		if v, ok := obj[member.name]; ok {
-			e.part(member.part, v, at.below(), below(where, member.name))
 		}
 	}
 	for _, name := range e.k.sorted(obj) {
@@ -167,15 +174,6 @@ func (e *explainer) object(s *jsonschema.Schema, p *plan, obj map[string]any, at
 		case *jsonschema.Schema:
 			if !known {
 				e.part(additional, obj[name], at.below(), below(where, name))
-			}
-		}
-	}
-	if s.UnevaluatedProperties != nil && s.DraftVersion >= 2019 {
-		seen := map[string]bool{}
-		e.k.seenMembers(s, obj, at, lookers{}, seen)
-		for _, name := range e.k.sorted(obj) {
-			if !seen[name] && !e.k.fits(s.UnevaluatedProperties, obj[name], at.below()) {
-				e.say(where, "property '%s' is not allowed", shorten(name))
 			}
 		}
 	}
@@ -203,6 +201,9 @@ func (e *explainer) array(s *jsonschema.Schema, arr []any, at place, where strin
 			return
 		}
 		part, allowed := itemPart(s, i)
+		if allowed && part == nil {
+			break
+		}
 		if !allowed {
 			e.say(where, "items from %d on are not allowed", i)
 			break
@@ -218,10 +219,32 @@ func (e *explainer) array(s *jsonschema.Schema, arr []any, at place, where strin
 			e.say(where, "it has %d of the items that it must contain; %s are allowed", n, countText(&least, s.MaxContains))
 		}
 	}
-	if s.UnevaluatedItems != nil && s.DraftVersion >= 2019 {
-		seen := make([]bool, len(arr))
-		e.k.seenItems(s, arr, at, lookers{}, seen)
-		for i, item := range arr {
+}
+
+// unevaluated says which members or items are left that may not be there.
+func (e *explainer) unevaluated(s *jsonschema.Schema, v any, at place, where string) {
+	if e.full() || s.DraftVersion < 2019 {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if s.UnevaluatedProperties == nil {
+			return
+		}
+		seen := map[string]bool{}
+		e.k.seenMembers(s, v, at, lookers{}, seen)
+		for _, name := range e.k.sorted(v) {
+			if !seen[name] && !e.k.fits(s.UnevaluatedProperties, v[name], at.below()) {
+				e.say(where, "property '%s' is not allowed", shorten(name))
+			}
+		}
+	case []any:
+		if s.UnevaluatedItems == nil {
+			return
+		}
+		seen := make([]bool, len(v))
+		e.k.seenItems(s, v, at, lookers{}, seen)
+		for i, item := range v {
 			if !seen[i] && !e.k.fits(s.UnevaluatedItems, item, at.below()) {
 				e.say(where, "item %d is not allowed", i)
 			}
@@ -233,11 +256,11 @@ func (e *explainer) combined(s *jsonschema.Schema, v any, at place, where string
 	for _, ref := range [...]*jsonschema.Schema{s.Ref, s.RecursiveRef, e.k.dynamic(s.DynamicRef, at)} {
 		e.part(ref, v, at.in(), where)
 	}
-	for _, part := range s.AllOf {
-		e.part(part, v, at.in(), where)
-	}
 	if s.Not != nil && e.k.fits(s.Not, v, at.in()) {
 		e.say(where, "it fits what it must not fit ('not')")
+	}
+	for _, part := range s.AllOf {
+		e.part(part, v, at.in(), where)
 	}
 	if len(s.AnyOf) > 0 && len(e.k.which(s.AnyOf, v, at, 1)) == 0 {
 		e.alternatives(s.AnyOf, v, at, where)
