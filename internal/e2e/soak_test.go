@@ -65,6 +65,10 @@ func (s *storm) front() string {
 	return at.URL
 }
 
+// outcome bounds a write: one that is sent to a silo that stands still, as the front does not know, is answered when
+// that goes on, and the longest of the faults is 30 s.
+const outcome = 30*time.Second + patience
+
 // load writes to each path, in order and through whoever runs, and follows it.
 func (s *storm) load(paths []string) {
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -81,7 +85,7 @@ func (s *storm) load(paths []string) {
 	for _, path := range paths {
 		s.acks.work.Go(func() {
 			for n := 1; ctx.Err() == nil; {
-				within, done := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no outcome of a write of '%s' within %v", path, patience))
+				within, done := context.WithTimeoutCause(ctx, outcome, fmt.Errorf("no outcome of a write of '%s' within %v", path, outcome))
 				got, err := c.Patch(within, path, fmt.Appendf(nil, `{"content":{"n":%d}}`, n), client.If{})
 				if within.Err() != nil && ctx.Err() == nil {
 					s.t.Error(context.Cause(within))
