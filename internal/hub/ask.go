@@ -294,7 +294,8 @@ func WithProperty(name, value string) PostOption {
 }
 
 // Post sends a message that nobody awaits. The error says that it was refused at once; a failure that
-// comes later reaches the sender's hub as a [Notice]. It is one of the two, never both.
+// comes later reaches the sender's hub as a [Notice]. It is one of the two, never both. Nobody is told of what waits in a
+// hub that goes down (messaging.md §1.12) or at a silo that dies or is put out: ask where the outcome matters.
 func (t *Type[Req, Resp]) Post(ctx context.Context, m *Mesh, to string, msg Req, opts ...PostOption) error {
 	return m.post(ctx, &t.typeInfo, to, nil, msg, opts)
 }

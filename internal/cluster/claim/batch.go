@@ -61,22 +61,29 @@ func (c *Claimant) claim(regs []*registration, try int) {
 	}
 }
 
+// batchBytes bounds the addresses of a batch, beyond which the next slot begins another: with the longest addresses
+// a batch of Config.Batch items and a slot would not fit into a frame.
+const batchBytes = 2 << 20
+
 // assert claims everything that this silo serves in a member's slots, in batches of whole slots, each
 // complete for its slots. Each batch has a turn of its own, so that others come between. done is called when
 // all of them are through; it may be nil.
 func (c *Claimant) assert(m membership.Member, done func()) {
 	var parts []wire.Slots
-	size := c.config.Batch
+	size, bytes := c.config.Batch, 0
 	for slot := range c.slots {
 		if o, ok := c.table.Owner(slot); !ok || o.Epoch != m.Epoch {
 			continue
 		}
-		if size >= c.config.Batch {
-			size = 0
+		if size >= c.config.Batch || bytes >= batchBytes {
+			size, bytes = 0, 0
 			parts = append(parts, wire.NewSlots(c.config.Slots))
 		}
 		parts[len(parts)-1].Add(slot)
 		size += len(c.slots[slot])
+		for _, r := range c.slots[slot] {
+			bytes += len(r.addr)
+		}
 	}
 	open := len(parts)
 	if open == 0 && done != nil {

@@ -3,6 +3,7 @@ package claim_test
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"slices"
 	"testing"
 	"time"
@@ -326,4 +327,35 @@ func live() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// protocol §5; decision 4: maximum message 4 MiB
+func TestAnAssertionOfVeryLongAddressesFitsIntoFrames(t *testing.T) {
+	clock := &clustertest.Clock{}
+	peers := clustertest.NewPeers(t, clock)
+	cl := claim.New(clock, peers, quiet{}, quiet{}, claim.Defaults())
+	apply := func(number uint64) {
+		view := clustertest.View(number, me, b, c)
+		cl.Apply(view, directory.NewTable(view, directory.DefaultSlots), me.Epoch)
+	}
+	apply(1)
+	for i := range 24_000 {
+		addr := fmt.Sprintf("portal/%d", i)
+		cl.Handle(clock, addr+strings.Repeat("x", 4096-len(addr))).Attach()
+	}
+	clock.Run(ms)
+	peers.Asks = nil
+	apply(2)
+	clock.Run(100 * ms)
+	items := 0
+	for _, a := range peers.Waiting() {
+		m, ok := a.Message.(wire.Claim)
+		if n := len(wire.Encode(m)); !ok || n > 4<<20 {
+			t.Errorf("%T of %d items and %d bytes", a.Message, len(m.Items), n)
+		}
+		items += len(m.Items)
+	}
+	if items != 24_000 {
+		t.Errorf("%d are claimed", items)
+	}
 }
