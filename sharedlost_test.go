@@ -2,6 +2,7 @@ package hubmesh_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -155,4 +156,70 @@ delete from mesh_node_history h using kept k where k.path = h.path and h.version
 	if m, err := b.Get(ctx, "acme/x"); err != nil || m.Version > 3 {
 		t.Error(m, err)
 	}
+}
+
+// issue 4: whatever the change rows say, a restore is noticed
+func TestABackupThatIsRestoredUnderRunningProcessesIsNoticed(t *testing.T) {
+	server, url := database(t)
+	a, ctx := share(t, url)
+	b, _ := share(t, url)
+	meshes := map[string]*hubmesh.Mesh{"a": a, "b": b}
+	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Create(ctx, "acme", "Space", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Create(ctx, "acme/x", "", map[string]any{"v": "monday"}); err != nil {
+		t.Fatal(err)
+	}
+	dump := func() []byte {
+		d, err := server.Dump(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	says := func(v string) {
+		t.Helper()
+		if _, err := a.Patch(ctx, "acme/x", map[string]any{"content": map[string]any{"v": v}}, hubmesh.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown := func(v string) {
+		t.Helper()
+		for name, m := range meshes {
+			eventually(t, name+" to show "+v, func() error {
+				n, err := m.Get(ctx, "acme/x")
+				if err == nil && n.Content.Text() != `{"v":"`+v+`"}` {
+					err = fmt.Errorf("version %d %s", n.Version, n.Content.Text())
+				}
+				return err
+			})
+		}
+	}
+	load := func(d []byte) {
+		t.Helper()
+		if err := server.Load(url, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	monday := dump()
+	says("tuesday")
+	tuesday := dump()
+	says("wednesday")
+	shown("wednesday")
+	load(monday)
+	shown("monday")
+	load(tuesday) // a newer one: nothing that was read since is lost
+	shown("tuesday")
+	says("thursday")
+	shown("thursday")
+	load(monday)
+	for i := range 150 { // more than are looked for again
+		if _, err := b.Create(ctx, fmt.Sprint("acme/n", i), "", map[string]any{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown("monday")
 }

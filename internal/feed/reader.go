@@ -172,7 +172,7 @@ func (r *reader) judge(s store.Verification, at time.Time) []readerEffect {
 	r.server = s
 	switch {
 	case !r.known:
-	case s.SystemID != before.SystemID:
+	case s.SystemID != before.SystemID || s.Tables != before.Tables:
 		r.cause = cmp.Or(r.cause, causeServer)
 	case s.Timeline != before.Timeline:
 		r.cause = cmp.Or(r.cause, causeTimeline)
@@ -219,7 +219,7 @@ func (r *reader) restart(p store.ChangePage, at time.Time) []readerEffect {
 func (r *reader) take(p store.ChangePage, at time.Time) []readerEffect {
 	r.lastRead = at
 	switch {
-	case p.SystemID != r.server.SystemID:
+	case p.SystemID != r.server.SystemID || p.Tables != r.server.Tables:
 		r.cause, r.buffer = causeServer, buffer{}
 		return r.verify(nil) // to learn the timeline
 	case p.PrunedBefore > r.floor:

@@ -41,12 +41,14 @@ type ChangePage struct {
 	Cut          bool        // there are more behind the last row
 	Snapshot     Snapshot
 	SystemID     int64  // of the server
+	Tables       int64  // which these are: a restore makes other ones
 	PrunedBefore uint64 // rows of transactions below it may be gone
 }
 
 // Verification is what a server says of itself, and of rows that were read before.
 type Verification struct {
 	SystemID, Timeline int64
+	Tables             int64  // as of a page
 	PrunedBefore       uint64 // rows of transactions below it may be gone
 	Standby            bool   // its snapshots do not say what is open: nothing can be read from it
 	Found              int    // how many of the rows asked for are there

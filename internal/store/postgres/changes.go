@@ -22,15 +22,17 @@ const Channel = "mesh_node_changes"
 // Statements of the change rows (storage.md §4), made in one transaction that sees one snapshot. Columns are
 // qualified in "order by": a cast in the list would be sorted by instead.
 const (
-	feedBeginText  = "begin isolation level repeatable read read only"
-	feedHeadText   = "select pg_current_snapshot()::text, c.system_identifier, m.pruned_before from mesh_store m, pg_control_system() c"
+	feedBeginText = "begin isolation level repeatable read read only"
+	// Looked up at each read: names that the planner resolves stay those of tables that are gone.
+	tablesText     = "coalesce(to_regclass('mesh_nodes')::oid::int8 << 32 | to_regclass('mesh_changes')::oid::int8, 0)"
+	feedHeadText   = "select pg_current_snapshot()::text, c.system_identifier, " + tablesText + ", m.pruned_before from mesh_store m, pg_control_system() c"
 	changeColumns  = "c.xid, c.pos, c.at, c.version, c.op::text, c.path, c.node_type, coalesce(c.origin, '')"
 	feedBehindText = "select " + changeColumns + " from mesh_changes c where (c.xid, c.pos) > ($1::xid8, $2::bigint) order by c.xid, c.pos limit $3"
 	feedOpenText   = "select " + changeColumns + " from mesh_changes c where c.xid = any($1::xid8[])"
 	feedLastText   = "select " + changeColumns + " from mesh_changes c order by c.xid desc, c.pos desc limit 1"
 
 	feedVerifyText = `select
-  (select system_identifier from pg_control_system()), mesh_timeline(),
+  (select system_identifier from pg_control_system()), ` + tablesText + `, mesh_timeline(),
   (select pruned_before from mesh_store), pg_is_in_recovery(),
   (select count(*) from unnest($1::xid8[], $2::bigint[], $3::text[], $4::bigint[]) as i(xid, pos, path, version)
    join mesh_changes c on c.xid = i.xid and c.pos = i.pos and c.path = i.path collate "C" and c.version = i.version)`
@@ -105,7 +107,7 @@ func (c *Changes) page(ctx context.Context, queries func(*pgx.Batch), limit int)
 			return err
 		}
 		var snapshot string
-		if err := answers.QueryRow().Scan(&snapshot, &p.SystemID, &p.PrunedBefore); err != nil {
+		if err := answers.QueryRow().Scan(&snapshot, &p.SystemID, &p.Tables, &p.PrunedBefore); err != nil {
 			return err
 		}
 		if p.Snapshot, err = parseSnapshot(snapshot); err != nil {
@@ -202,7 +204,7 @@ func (c *Changes) Verify(ctx context.Context, last []store.ChangeRow) (v store.V
 	for _, r := range last {
 		xids, positions, versions, paths = append(xids, r.XID), append(positions, r.Pos), append(versions, r.Version), append(paths, string(r.Path))
 	}
-	err = c.conn.QueryRow(ctx, feedVerifyText, xids, positions, paths, versions).Scan(&v.SystemID, &v.Timeline, &v.PrunedBefore, &v.Standby, &v.Found)
+	err = c.conn.QueryRow(ctx, feedVerifyText, xids, positions, paths, versions).Scan(&v.SystemID, &v.Tables, &v.Timeline, &v.PrunedBefore, &v.Standby, &v.Found)
 	if err != nil {
 		err = unavailable("verify the changes", err)
 	}

@@ -305,6 +305,34 @@ func (s *Server) Restore(ctx context.Context, from *Server, url string) error {
 	return nil
 }
 
+// Dump is a backup of one database.
+func (s *Server) Dump(url string) ([]byte, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	dump := s.command("pg_dump", "-Fc", "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-U", "postgres", config.Database)
+	text, err := dump.Output()
+	if err != nil {
+		return nil, fmt.Errorf("pg_dump: %w", err)
+	}
+	return text, nil
+}
+
+// Load puts a backup in the place of what is in a database, in one transaction.
+func (s *Server) Load(url string, dump []byte) error {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return err
+	}
+	restore := s.command("pg_restore", "-1", "-c", "--if-exists", "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-U", "postgres", "-d", config.Database)
+	restore.Stdin = bytes.NewReader(dump)
+	if out, err := restore.CombinedOutput(); err != nil {
+		return fmt.Errorf("pg_restore: %w\n%s", err, out)
+	}
+	return nil
+}
+
 // Exec runs a statement as the superuser, in the database postgres.
 func (s *Server) Exec(ctx context.Context, text string, args ...any) error {
 	conn, err := pgx.Connect(ctx, s.url("postgres"))
