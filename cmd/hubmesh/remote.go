@@ -16,14 +16,14 @@ import (
 // remote are the flags of every verb that talks to a server.
 type remote struct {
 	Server    string `help:"Address of the server." env:"HUBMESH_SERVER" default:"http://127.0.0.1:8080" placeholder:"URL"`
-	TokenFile string `help:"File that holds the token. Without it HUBMESH_TOKEN is the token itself." placeholder:"FILE" type:"path"`
+	TokenFile folder `help:"File that holds the token. Without it HUBMESH_TOKEN is the token itself." placeholder:"FILE"`
 }
 
 // client connects the flags to a server.
 func (r remote) client() (*client.Client, error) {
 	token := os.Getenv("HUBMESH_TOKEN")
 	if r.TokenFile != "" {
-		text, err := os.ReadFile(r.TokenFile)
+		text, err := os.ReadFile(string(r.TokenFile))
 		if err != nil {
 			return nil, usage(fmt.Errorf("--token-file: %w", err))
 		}

@@ -322,6 +322,9 @@ func (m *mesh) Write(ctx context.Context, segments []string, body io.Reader, con
 	if err := m.call(ctx, "write "+strings.Join(segments, "|")); err != nil {
 		return StoredFile{}, err
 	}
+	if segments[0] == "none" {
+		return StoredFile{}, &store.NotFoundError{Path: "none"}
+	}
 	text, err := io.ReadAll(body)
 	if err != nil {
 		return StoredFile{}, err

@@ -103,6 +103,7 @@ func (s *Server) putFile(w http.ResponseWriter, r *http.Request) error {
 	stored, err := s.Files.Write(r.Context(), parts, reader, cond)
 	reader.done()
 	if err != nil {
+		s.awaitBody(w, r) // what is left of it: it was refused before it had come
 		return missingFile(unmetFile(cond, err))
 	}
 	answer := map[string]any{"url": stored.URL, "size": stored.Size}

@@ -78,9 +78,12 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, n int64) error {
 	return nil
 }
 
-// holdAnswer counts an answer. One to a request that has changed something is not refused, as the change is made: it
-// waits for room, and the connection is cut where none comes.
+// holdAnswer counts an answer, in the place of the body: that is done with. One to a request that has changed something is
+// not refused, as the change is made: it waits for room, and the connection is cut where none comes.
 func (s *Server) holdAnswer(w http.ResponseWriter, r *http.Request, n int64) error {
+	if rec, ok := w.(*recorder); ok {
+		s.free(rec)
+	}
 	err := s.hold(w, r, n)
 	if err == nil || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return err

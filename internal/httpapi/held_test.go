@@ -301,3 +301,19 @@ func TestABodyCountsForTheCopiesThatDecodingMakes(t *testing.T) {
 		}
 	}
 }
+
+// bad input: clients whose bodies fill their share, and who read
+func TestAnAnswerTakesThePlaceOfItsBody(t *testing.T) {
+	s, _ := serve(t, newMesh(doc("acme", 1)), small)
+	if err := s.held.take("bob", 100_000, 0); err != nil { // of 200 KB
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("POST", "/api/nodes/acme/x", strings.NewReader(`{"content":{"v":"`+strings.Repeat("x", 60_000)+`"}}`))
+	r.Header.Set("Authorization", asBob)
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	began := time.Now()
+	if s.ServeHTTP(w, r); w.Code != 201 || time.Since(began) > 5*time.Second || s.held.all != 100_000 {
+		t.Errorf("%d after %v; %d bytes are held after it", w.Code, time.Since(began), s.held.all)
+	}
+}

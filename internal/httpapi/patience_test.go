@@ -116,6 +116,7 @@ func TestABodyThatComesTooSlowlyEndsWithItsBound(t *testing.T) {
 		{"an upload, a byte in five seconds", "PUT /api/files/acme/content/a.bin", 1000, 1, 5 * time.Second, 408, 30 * time.Second, true, "less than 65536 bytes"},
 		{"an upload that stops in its second chunk", "PUT /api/files/acme/content/a.bin", 1000 * kib, 70 * kib, time.Hour, 408, 30 * time.Second, true, `"retry":"after"`},
 		{"the control: an upload that goes on for long", "PUT /api/files/acme/content/a.bin", 2000 * kib, 64 * kib, 20 * time.Second, 201, 620 * time.Second, false, `"size":2048000`},
+		{"an upload that is refused before it has come", "PUT /api/files/none/content/a.bin", 1000, 1, time.Hour, 404, 30 * time.Second, true, `"code":"not_found"`},
 		{"a body that no route wants", "GET /api/nodes/acme", 1000, 1, 5 * time.Second, 408, 30 * time.Second, true, `"code":"body_timeout"`},
 		{"a body of content", "GET /api/content/acme/content/a.txt", 1000, 1, 5 * time.Second, 408, 30 * time.Second, true, `"code":"body_timeout"`},
 		{"a body of no route", "POST /api/nothing", 1000, 1, 5 * time.Second, 404, 30 * time.Second, true, `"code":"not_found"`},

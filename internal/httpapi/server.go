@@ -187,7 +187,7 @@ func (s *Server) fail(w *recorder, r *http.Request, err error) {
 	if isContent(r) {
 		p = contentProblem(p)
 	}
-	if p.Code == "internal" {
+	if p.Code == "internal" && r.Context().Err() == nil { // else nobody is there to be told
 		id := s.requests.Add(1)
 		s.log.Error("a request failed", "request", id, "method", r.Method, "path", r.URL.EscapedPath(), "error", err)
 		p = p.with("request", id)

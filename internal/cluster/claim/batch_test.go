@@ -3,8 +3,8 @@ package claim_test
 import (
 	"fmt"
 	"runtime"
-	"strings"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 

@@ -306,3 +306,50 @@ func TestAContentIsKeptAsItWasWritten(t *testing.T) {
 		t.Errorf("%s %v", n.Content.Text(), err)
 	}
 }
+
+// decision 7; bad input: what ends the wait for a synchronous standby acknowledges nothing
+func TestAWriteWhoseAnswerWasLostIsAcknowledgedOnlyOnceTheSynchronousStandbyHasIt(t *testing.T) {
+	t.Parallel()
+	own, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	url, err := own.Database(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, postgres.Options{URL: url})
+	space(t, s, "acme")
+	exec := func(text string) {
+		t.Helper()
+		if err := own.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watch := stranger(t, url)
+	waits := func(other int) (pid int) { // the backend that waits for the standby
+		t.Helper()
+		for pid == 0 || pid == other {
+			err := watch.QueryRow(t.Context(), "select coalesce(max(pid), 0) from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'hubmesh write' and pid <> $1", other).Scan(&pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return pid
+	}
+	exec("alter system set synchronous_standby_names = 'gone'")
+	exec("select pg_reload_conf()")
+	created := answer(s, create("acme/x", 1))
+	first := waits(0)
+	exec(fmt.Sprintf("select pg_terminate_backend(%d)", first))
+	waits(first) // it is found written, and waits again
+	if len(created) > 0 {
+		t.Errorf("it is answered %v", <-created)
+	}
+	exec("alter system reset synchronous_standby_names")
+	exec("select pg_reload_conf()")
+	if err := <-created; err != nil {
+		t.Error(err)
+	}
+}

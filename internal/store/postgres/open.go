@@ -76,7 +76,8 @@ type Store struct {
 
 	fault struct {
 		sync.Mutex
-		last error // of the last write; nil once one has succeeded
+		last error     // of the last write; nil once one has succeeded
+		told time.Time // when it was last said that a lock had ended writes
 	}
 }
 
@@ -317,12 +318,25 @@ func (s *Store) SubscriberPanics() int64 { return s.fanout.Panics() }
 
 func (s *Store) publish(changes []store.Change) { s.fanout.Publish(changes) }
 
+// tellEvery is how often it is said that locks end writes.
+const tellEvery = time.Minute
+
 // writeFault makes the fault of a batch typed, and remembers it for [Store.Ready].
 func (s *Store) writeFault(op string, err error) error {
 	var said *pgconn.PgError
 	ended := errors.As(err, &said) && (said.Code == codeCanceled || said.Code == codeLockTimeout)
 	err = unavailable(op, err)
 	if ended { // by somebody, or by what another program holds: the server takes other writes
+		s.fault.Lock()
+		now := s.options.Now()
+		quiet := now.Sub(s.fault.told) < tellEvery
+		if !quiet {
+			s.fault.told = now
+		}
+		s.fault.Unlock()
+		if !quiet {
+			s.log.Warn("writes were ended by a lock of another program, or cancelled; look at pg_stat_activity for who holds it", "error", err)
+		}
 		return err
 	}
 	s.fault.Lock()
