@@ -105,8 +105,8 @@ func (a nodesAPI) Query(ctx context.Context, q query.Query) ([]node.Node, bool, 
 
 type watchAPI struct{ m *Mesh }
 
-func (a watchAPI) Watch(ctx context.Context, path node.Path, after int64, turn httpapi.Turn, emit func(httpapi.Frame) error) error {
-	w, err := a.m.mirrors.Watch(ctx, path, after)
+func (a watchAPI) Watch(ctx context.Context, path node.Path, after httpapi.Held, turn httpapi.Turn, emit func(httpapi.Frame) error) error {
+	w, err := a.m.mirrors.Resume(ctx, path, after.Version, after.Stamp)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (a watchAPI) Watch(ctx context.Context, path node.Path, after int64, turn h
 			return err
 		}
 		kind := map[mirror.FrameKind]httpapi.FrameKind{mirror.Full: httpapi.Full, mirror.Patch: httpapi.Patch, mirror.Deleted: httpapi.Deleted, mirror.Current: httpapi.Current}[f.Kind]
-		if err := emit(httpapi.Frame{Kind: kind, Version: f.Version, BasedOn: f.BasedOn, Node: f.Node, Patch: f.Patch, Reset: f.Reset}); err != nil {
+		if err := emit(httpapi.Frame{Kind: kind, Version: f.Version, Stamp: f.Stamp, BasedOn: f.BasedOn, Node: f.Node, Patch: f.Patch, Reset: f.Reset}); err != nil {
 			return err
 		}
 	}

@@ -1,9 +1,15 @@
 package hubmesh_test
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -222,4 +228,89 @@ func TestABackupThatIsRestoredUnderRunningProcessesIsNoticed(t *testing.T) {
 		}
 	}
 	shown("monday")
+}
+
+// data §2, issue 4: a client that was away while the database lost commits comes back to another process
+func TestAClientThatWasAwayDuringALossIsGivenTheRowThatTookThePlaceOfItsOwn(t *testing.T) {
+	_, url := database(t)
+	before := serveMesh(t, hubmesh.Options{Postgres: url, Logger: slog.New(slog.DiscardHandler)})
+	before.make("acme", hubmesh.Space)
+	before.make("acme/x", "")
+	l, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close(context.Background())
+	if _, err := l.Exec(t.Context(), "create table kept as select * from mesh_nodes"); err != nil {
+		t.Fatal(err)
+	}
+	write := func(e *edge, member string, version int64) {
+		t.Helper()
+		n, err := e.mesh.Patch(e.admin, "acme/x", map[string]any{"content": map[string]any{member: true}}, hubmesh.Condition{})
+		if err != nil || n.Version != version {
+			t.Fatal(n, err)
+		}
+	}
+	// comesBack reads the first event after an id, and the id of it.
+	comesBack := func(e *edge, lastID string) (event, id string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, errors.New("no event came"))
+		t.Cleanup(cancel)
+		r, err := http.NewRequestWithContext(ctx, "GET", e.url+"/api/watch/acme/x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+before.token["admin"])
+		if lastID != "" {
+			r.Header.Set("Last-Event-ID", lastID)
+		}
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		for lines := bufio.NewScanner(resp.Body); ; {
+			if !lines.Scan() {
+				t.Fatalf("%s: the stream ended: %v", resp.Status, lines.Err())
+			}
+			name, value, _ := strings.Cut(lines.Text(), ": ")
+			switch name {
+			case "event":
+				event = value
+			case "id":
+				id = value
+			case "data":
+				return event + " " + value, id
+			}
+		}
+	}
+	write(before, "lost", 2)
+	_, id := comesBack(before, "")
+	if !strings.HasPrefix(id, "2.") {
+		t.Fatalf("the id of version 2 is %q", id)
+	}
+	if _, err := l.Exec(t.Context(), `begin; set local session_replication_role = replica;
+update mesh_nodes n set version = k.version, content = k.content, kind = k.kind, modified_at = k.modified_at from kept k where k.path = n.path and k.version < n.version;
+delete from mesh_node_history h using kept k where k.path = h.path and h.version >= k.version; commit`); err != nil {
+		t.Fatal(err)
+	}
+	after := serveMesh(t, hubmesh.Options{Postgres: url, Logger: slog.New(slog.DiscardHandler)})
+	anew := func(version, content string) {
+		t.Helper()
+		event, _ := comesBack(after, id)
+		if !strings.HasPrefix(event, `full {"version":`+version+`,"reset":true,"node":`) || !strings.Contains(event, content) || strings.Contains(event, "lost") {
+			t.Errorf("at version %s: %s", version, event)
+		}
+	}
+	anew("1", `"content":{"markdown":"text"}`)
+	write(after, "paid", 2)
+	anew("2", `"content":{"markdown":"text","paid":true}`)
+	_, second := comesBack(after, "")
+	write(after, "title", 3)
+	anew("3", `"content":{"markdown":"text","paid":true,"title":true}`)
+	for _, known := range []string{"2", second} { // the control: the row that stands, and a version alone
+		if event, _ := comesBack(after, known); !strings.HasPrefix(event, `patch {"version":3,"basedOn":2,"patch":`) {
+			t.Errorf("from %s: %s", known, event)
+		}
+	}
 }

@@ -13,9 +13,9 @@ const maxLine = 64 << 20
 
 // readEvents reads server-sent events until the stream ends (nil), breaks, or take returns an error. Heard
 // is called for each line, comments included.
-func readEvents(stream io.Reader, heard func(), take func(name string, data []byte) error) error {
+func readEvents(stream io.Reader, heard func(), take func(name, id string, data []byte) error) error {
 	lines := bufio.NewReaderSize(stream, 64<<10)
-	var name string
+	var name, id string
 	var data []byte
 	for {
 		line, err := readLine(lines)
@@ -28,11 +28,11 @@ func readEvents(stream io.Reader, heard func(), take func(name string, data []by
 		heard()
 		if len(line) == 0 {
 			if len(data) > 0 {
-				if err := take(name, data); err != nil {
+				if err := take(name, id, data); err != nil {
 					return err
 				}
 			}
-			name, data = "", nil
+			name, id, data = "", "", nil
 			continue
 		}
 		field, value, _ := bytes.Cut(line, []byte(":"))
@@ -40,6 +40,8 @@ func readEvents(stream io.Reader, heard func(), take func(name string, data []by
 		switch string(field) {
 		case "event":
 			name = string(value)
+		case "id":
+			id = string(value)
 		case "data":
 			if data != nil {
 				data = append(data, '\n')

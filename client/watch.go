@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,7 +51,7 @@ type WatchOptions struct {
 // has lost its last versions, as by a failover or a restored backup, does it go back to what is stored), until
 // ctx ends, fn returns an error, or the server ends the watch for good: the error then says why, such as
 // a right to read that was withdrawn. A connection that had been good and is lost is made again, after a
-// wait with jitter, and goes on from the version held. The first connection is not retried.
+// wait with jitter, and goes on from the version held, as long as that was not lost. The first connection is not retried.
 func (c *Client) Watch(ctx context.Context, path string, o WatchOptions, fn func(Event) error) error {
 	w := &watch{c: c, path: path, o: o, fn: fn}
 	lost := time.Now()
@@ -99,6 +100,7 @@ type watch struct {
 	fn   func(Event) error
 
 	version int64           // held; 0 is none
+	id      string          // of the event that told it: what the server knows it by
 	text    json.RawMessage // the node at version; nil when it is deleted
 	opened  bool            // some connection was accepted
 	good    bool            // this one was
@@ -113,7 +115,7 @@ func (w *watch) connect(ctx context.Context) error {
 	defer quiet.Stop()
 	header := http.Header{"Accept": {"text/event-stream"}}
 	if w.version != 0 {
-		header.Set("Last-Event-ID", strconv.FormatInt(w.version, 10))
+		header.Set("Last-Event-ID", cmp.Or(w.id, strconv.FormatInt(w.version, 10)))
 	}
 	resp, err := w.c.begin(ctx, call{method: http.MethodGet, path: "/api/watch/" + escape(w.path), header: header})
 	if err != nil {
@@ -140,7 +142,7 @@ func silent(ctx context.Context, err error) error {
 }
 
 // take handles one event of the stream.
-func (w *watch) take(name string, data []byte) error {
+func (w *watch) take(name, id string, data []byte) error {
 	switch name {
 	case "full", "patch", "deleted":
 	case "end":
@@ -172,7 +174,7 @@ func (w *watch) take(name string, data []byte) error {
 		ev.Text = f.Node
 	case Patch:
 		if f.BasedOn != w.version || w.text == nil {
-			w.version, w.text = 0, nil // a gap: begin again with the whole node
+			w.version, w.id, w.text = 0, "", nil // a gap: begin again with the whole node
 			return &Error{Code: CodeUnexpected, Title: "A change does not follow on the version held", Retry: After}
 		}
 		merged, err := merge(w.text, f.Patch)
@@ -186,7 +188,7 @@ func (w *watch) take(name string, data []byte) error {
 			return fmt.Errorf("a frame holds no node: %w", err)
 		}
 	}
-	w.version, w.text = f.Version, ev.Text
+	w.version, w.id, w.text = f.Version, id, ev.Text
 	if err := w.fn(ev); err != nil {
 		w.failed = true
 		return err

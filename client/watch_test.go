@@ -115,6 +115,28 @@ func TestAWatchGoesBackWithAServerThatHasLostItsLastVersions(t *testing.T) {
 	}
 }
 
+// data §2
+func TestAWatchComesBackWithTheIDOfTheLastEventThatCounted(t *testing.T) {
+	stamped := func(event, stamp string) string { return strings.Replace(event, "\ndata:", "."+stamp+"\ndata:", 1) }
+	reset := "event: full\nid: 4.new\ndata: {\"version\":4,\"reset\":true,\"node\":{\"path\":\"a\",\"name\":\"kept\",\"version\":4}}\n\n"
+	s := &streams{scripts: []string{
+		stamped(full(3, "A"), "one"),
+		stamped(patch(4, 3, `{"name":"lost"}`), "two") + stamped(full(2, "late"), "old"), // which does not count
+		reset,
+		full(5, "without a stamp"),
+		"event: full\ndata: {\"version\":6,\"node\":{\"path\":\"a\",\"name\":\"without an id\",\"version\":6}}\n\n",
+		"event: deleted\nid: 7.0\ndata: {\"version\":7}\n\n",
+		stamped(patch(9, 8, `{"name":"gap"}`), "nine"),
+	}}
+	seen, _, err := follow(t, s)
+	if diff := cmp.Diff([]string{"full 3 A", "patch 4 lost", "full 4 kept", "full 5 without a stamp", "full 6 without an id", "deleted 7 "}, seen); diff != "" || !HasCode(err, "not_found") {
+		t.Fatalf("%v (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]string{"", "3.one", "4.two", "4.new", "5", "6", "7.0", ""}, s.resumed); diff != "" {
+		t.Errorf("resumed from (-want +got):\n%s", diff)
+	}
+}
+
 // AC-R1
 func TestAWatchEndsWithTheServersReason(t *testing.T) {
 	s := &streams{scripts: []string{full(3, "A") + "event: end\ndata: {\"code\":\"not_found\",\"status\":404,\"retry\":\"never\",\"detail\":\"withdrawn\"}\n\n", full(4, "B")}}

@@ -31,6 +31,7 @@ type mesh struct {
 	feed    chan Frame // what a watch emits after its first frame
 	whole   chan struct{}
 	calls   []string
+	resumed Held                  // of the last watch
 	create  func(context.Context) // runs in a create, when set
 	cond    FileCondition         // of the last change of a file
 	pass    *pass                 // of those with a token; nil is one without an end
@@ -232,13 +233,16 @@ func (m *mesh) RenderText(ctx context.Context, _ node.Path, markdown string) (st
 }
 
 // Watch emits the node, or nothing to a client that has it, and then the feed.
-func (m *mesh) Watch(ctx context.Context, path node.Path, after int64, _ Turn, emit func(Frame) error) error {
+func (m *mesh) Watch(ctx context.Context, path node.Path, after Held, _ Turn, emit func(Frame) error) error {
 	n, err := m.Get(ctx, path)
 	if err != nil {
 		return err
 	}
 	first := Frame{Kind: Full, Version: n.Version, Node: n}
-	if after == n.Version {
+	m.mu.Lock()
+	m.resumed = after
+	m.mu.Unlock()
+	if after.Version == n.Version {
 		first = Frame{Kind: Current, Version: n.Version}
 	}
 	for {

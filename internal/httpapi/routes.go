@@ -58,7 +58,7 @@ var (
 	fileSince     = param{"If-Unmodified-Since", "header", "string", "the file must not have changed since; only without If-Match"}
 
 	limitParam = param{"limit", "query", "integer", "at most so many"}
-	resumeFrom = param{"Last-Event-ID", "header", "integer", "the version that the caller has"}
+	resumeFrom = param{"Last-Event-ID", "header", "string", "the id of the last event that the caller has: a version, or one with a dot and the stamp of its row"}
 
 	nodeAnswer = answer{http.StatusOK, "Node", "", "the node; its version is the ETag"}
 	pathCodes  = []string{"invalid_path", "not_found"}

@@ -77,10 +77,18 @@ const (
 type Frame struct {
 	Kind    FrameKind
 	Version int64
+	Stamp   string // in digits to base 36: tells the row of Version from one that takes its place after a loss; "" is none
 	BasedOn int64
 	Node    node.Node
 	Patch   node.Content
 	Reset   bool // of a Full or Deleted: what the reader holds was lost, so that Version may be lower
+}
+
+// Held is what a client says that it holds of a node: a version, 0 for nothing, and the stamp of that row, "" where it
+// does not know.
+type Held struct {
+	Version int64
+	Stamp   string
 }
 
 // Turn is a connection's: what a watch makes for it is made in its turn, one thing at a time, and written before
@@ -95,8 +103,9 @@ type Turn interface {
 // subscription ends: the error is then the reason, such as a withdrawn permission. Emit blocks while the
 // client is slow, so a watcher keeps the latest state only.
 type Watcher interface {
-	// Watch starts from version after, if that is above 0 and still kept.
-	Watch(ctx context.Context, path node.Path, after int64, turn Turn, emit func(Frame) error) error
+	// Watch starts from what is held after, if that is still kept. Where another row stands at that version, the first
+	// frame is whole and has Reset.
+	Watch(ctx context.Context, path node.Path, after Held, turn Turn, emit func(Frame) error) error
 	WatchChildren(ctx context.Context, path node.Path, turn Turn, emit func([]store.Entry) error) error
 	WatchQuery(ctx context.Context, q query.Query, turn Turn, emit func(nodes []node.Node, truncated bool) error) error
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -19,10 +18,10 @@ const mediaEvents = "text/event-stream"
 // that it lives.
 const heartbeat = 15 * time.Second
 
-// event is one server-sent event. An id of 0 is none.
+// event is one server-sent event. An id of "" is none.
 type event struct {
 	name string
-	id   int64
+	id   string
 	data []byte // one line of JSON
 
 	end func() // called once it was written or was given up; nil: nothing to do
@@ -58,8 +57,8 @@ func (e *eventWriter) comment(text string) error {
 
 func (e *eventWriter) event(ev event) error {
 	e.line = append(append(append(e.line[:0], "event: "...), ev.name...), '\n')
-	if ev.id != 0 {
-		e.line = append(strconv.AppendInt(append(e.line, "id: "...), ev.id, 10), '\n')
+	if ev.id != "" {
+		e.line = append(append(append(e.line, "id: "...), ev.id...), '\n')
 	}
 	e.line = append(e.line, "data: "...)
 	// The data is not copied: it may be large, and this buffer stays with the connection.

@@ -259,7 +259,7 @@ func TestOneStreamTooManyIsRefusedAndAPlaceIsGivenBack(t *testing.T) {
 // A watcher that writes more than the client takes.
 type flooding struct{ Watcher }
 
-func (flooding) Watch(_ context.Context, _ node.Path, _ int64, _ Turn, emit func(Frame) error) error {
+func (flooding) Watch(_ context.Context, _ node.Path, _ Held, _ Turn, emit func(Frame) error) error {
 	n := doc("acme", 1)
 	n.Description = strings.Repeat("x", 1<<20)
 	for {

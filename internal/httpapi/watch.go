@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/query"
@@ -19,20 +20,40 @@ func (s *Server) watchNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	after := int64(0)
-	if text := r.Header.Get("Last-Event-ID"); text != "" {
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
-			after = n // anything else is an id of another stream, and is answered with a full
-		}
-	}
+	after := resumedFrom(r.Header.Get("Last-Event-ID"))
 	err = s.openStream(w, r, []subscription{s.nodeEvents(path, after, "")}, true, func(end ended) event {
 		return lastEvent(problemOf(missing(path, end.err)))
 	})
 	return missing(path, err)
 }
 
+// resumedFrom reads the id of an event: a version, or one with a dot and the stamp of its row. Anything else is an id of
+// another stream, and is answered with a full.
+func resumedFrom(id string) Held {
+	version, stamp, stamped := strings.Cut(id, ".")
+	n, err := strconv.ParseInt(version, 10, 64)
+	if err != nil || n <= 0 {
+		return Held{}
+	}
+	if stamped {
+		if at, err := strconv.ParseInt(stamp, 36, 64); err != nil || strconv.FormatInt(at, 36) != stamp {
+			return Held{}
+		}
+	}
+	return Held{Version: n, Stamp: stamp}
+}
+
+// eventID names the row that a frame leads to; [resumedFrom] reads it.
+func eventID(f Frame) string {
+	id := strconv.FormatInt(f.Version, 10)
+	if f.Stamp != "" {
+		id += "." + f.Stamp
+	}
+	return id
+}
+
 // nodeEvents follows a node. Sub is the beginning of each data object: `"sub":3,` or nothing.
-func (s *Server) nodeEvents(path node.Path, after int64, sub string) subscription {
+func (s *Server) nodeEvents(path node.Path, after Held, sub string) subscription {
 	return func(ctx context.Context, turn Turn, out func(event) error) error {
 		return s.Watcher.Watch(ctx, path, after, turn, func(f Frame) error {
 			ev, err := frameEvent(f, sub)
@@ -40,7 +61,7 @@ func (s *Server) nodeEvents(path node.Path, after int64, sub string) subscriptio
 				return err
 			}
 			if sub != "" {
-				ev.id = 0 // one connection, several counts: an id would say nothing
+				ev.id = "" // one connection, several counts: an id would say nothing
 			}
 			return out(ev)
 		})
@@ -57,13 +78,13 @@ func frameEvent(f Frame, sub string) (event, error) {
 	switch f.Kind {
 	case Full:
 		data = append(f.Node.AppendJSON(append(data, `,"node":`...)), '}')
-		return event{name: "full", id: f.Version, data: data}, nil
+		return event{name: "full", id: eventID(f), data: data}, nil
 	case Patch:
 		data = strconv.AppendInt(append(data, `,"basedOn":`...), f.BasedOn, 10)
 		data = append(append(data, `,"patch":`...), f.Patch.String()...)
-		return event{name: "patch", id: f.Version, data: append(data, '}')}, nil
+		return event{name: "patch", id: eventID(f), data: append(data, '}')}, nil
 	case Deleted:
-		return event{name: "deleted", id: f.Version, data: append(data, '}')}, nil
+		return event{name: "deleted", id: eventID(f), data: append(data, '}')}, nil
 	case Current:
 		return event{}, nil
 	}
@@ -99,7 +120,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		paths[len(subs)] = path
-		subs = append(subs, s.nodeEvents(path, 0, sub))
+		subs = append(subs, s.nodeEvents(path, Held{}, sub))
 	}
 	for _, text := range children {
 		var path node.Path

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 
 	"github.com/hubmesh/hubmesh/internal/access"
@@ -32,6 +33,7 @@ const (
 type Frame struct {
 	Kind    FrameKind
 	Version int64
+	Stamp   string       // tells the row of Version from another one that takes its place after a loss; see [Hub.Resume]
 	BasedOn int64        // of a Patch
 	Node    node.Node    // of a Full
 	Patch   node.Content // of a Patch: an RFC 7396 merge patch over the node's public JSON
@@ -58,13 +60,21 @@ type Watch struct {
 	heldSince int64     // version of held, or of the deletion
 	opened    bool
 	resume    int64
+	stamp     string // of the row that the reader holds at resume; "" where it does not know
 	turned    turned
 }
 
 // Watch opens a watch of the node at path for the identity in ctx. A reader that holds version since
 // (0: nothing) gets what has changed after it. It fails as a read of the node does. Close it.
 func (h *Hub) Watch(ctx context.Context, path node.Path, since int64) (*Watch, error) {
-	w := &Watch{hub: h, path: path, ctx: ctx, wake: make(chan struct{}, 1), resume: since}
+	return h.Resume(ctx, path, since, "")
+}
+
+// Resume is Watch for a reader that also knows the stamp of the row that it holds at version since, as a frame told it
+// ("": it does not know). Where another row stands at that version now, because the reader's was lost, nothing that it
+// holds counts: the first frame is a whole one with Reset.
+func (h *Hub) Resume(ctx context.Context, path node.Path, since int64, stamp string) (*Watch, error) {
+	w := &Watch{hub: h, path: path, ctx: ctx, wake: make(chan struct{}, 1), resume: since, stamp: stamp}
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
@@ -256,6 +266,28 @@ func sameRecord(a, b node.Node) bool {
 	return a.Version == b.Version && a.ModifiedAt.Equal(b.ModifiedAt) && a.SameAs(b)
 }
 
+// noRow is the stamp of a deletion: no row stands at its version.
+const noRow = "0"
+
+// stampOf names the row that stands at a version: its modification in microseconds, to base 36.
+func stampOf(n node.Node) string { return strconv.FormatInt(n.ModifiedAt.UnixMicro(), 36) }
+
+// whole is the frame that says all of what is newest.
+func whole(newest store.Change) Frame {
+	if newest.Kind == store.Deleted {
+		return Frame{Kind: Deleted, Version: newest.Version, Stamp: noRow}
+	}
+	return Frame{Kind: Full, Version: newest.Version, Stamp: stampOf(newest.Node), Node: newest.Node}
+}
+
+// hold keeps what the reader has after the next frame.
+func (w *Watch) hold(newest store.Change) {
+	w.held, w.heldSince, w.heldGone = newest.Node, newest.Version, newest.Kind == store.Deleted
+	if w.heldGone {
+		w.held = node.Node{}
+	}
+}
+
 // again has the node read again, after a read that has failed.
 func (w *Watch) again(anew bool) {
 	w.mu.Lock()
@@ -266,22 +298,19 @@ func (w *Watch) again(anew bool) {
 
 // other is the next frame where what the reader holds may have been lost: what is there, if that is anything else.
 func (w *Watch) other(newest store.Change) (Frame, bool) {
-	if newest.Kind == store.Deleted {
-		if w.heldGone && newest.Version == w.heldSince {
-			return Frame{}, false
-		}
-		lost := newest.Version <= w.heldSince
-		w.heldSince, w.heldGone, w.held = newest.Version, true, node.Node{}
-		return Frame{Kind: Deleted, Version: newest.Version, Reset: lost}, true
-	}
-	if newest.Version > w.heldSince {
+	gone, lost := newest.Kind == store.Deleted, newest.Version <= w.heldSince
+	switch {
+	case gone && w.heldGone && newest.Version == w.heldSince:
+		return Frame{}, false
+	case !gone && !lost:
 		return w.step(newest)
-	}
-	if !w.heldGone && sameRecord(newest.Node, w.held) {
+	case !gone && !w.heldGone && sameRecord(newest.Node, w.held):
 		return Frame{}, false
 	}
-	w.held, w.heldSince, w.heldGone = newest.Node, newest.Version, false
-	return Frame{Kind: Full, Version: newest.Version, Node: newest.Node, Reset: true}, true
+	f := whole(newest)
+	f.Reset = lost
+	w.hold(newest)
+	return f, true
 }
 
 func (w *Watch) allowed() error {
@@ -303,46 +332,45 @@ func (w *Watch) step(newest store.Change) (Frame, bool) {
 	if newest.Version <= w.heldSince {
 		return Frame{}, false
 	}
-	if newest.Kind == store.Deleted {
-		w.heldSince, w.heldGone, w.held = newest.Version, true, node.Node{}
-		return Frame{Kind: Deleted, Version: newest.Version}, true
-	}
-	f := Frame{Kind: Full, Version: newest.Version, Node: newest.Node}
-	if !w.heldGone {
+	f := whole(newest)
+	if f.Kind == Full && !w.heldGone {
 		if p, ok := node.NodeDiff(w.held, newest.Node); ok && p.Len() < newest.Node.Content.Len()+512 {
-			f = Frame{Kind: Patch, Version: newest.Version, BasedOn: w.heldSince, Patch: p}
+			f = Frame{Kind: Patch, Version: newest.Version, Stamp: f.Stamp, BasedOn: w.heldSince, Patch: p}
 		}
 	}
-	w.held, w.heldSince, w.heldGone = newest.Node, newest.Version, false
+	w.hold(newest)
 	return f, true
 }
 
 // first is the frame that opens the watch: Current for a reader that is, the difference for one
-// whose version is still kept, else the whole node.
+// whose version is still kept, else the whole node; with Reset where the reader's row was lost.
 func (w *Watch) first(newest store.Change) (Frame, bool) {
-	if newest.Kind == store.Deleted {
-		w.heldSince, w.heldGone = newest.Version, true
-		return Frame{Kind: Deleted, Version: newest.Version}, true
+	f := whole(newest)
+	w.hold(newest)
+	if w.resume <= 0 {
+		return f, true
 	}
-	full := Frame{Kind: Full, Version: newest.Version, Node: newest.Node}
-	w.held, w.heldSince = newest.Node, newest.Version
-	switch {
-	case w.resume <= 0:
-		return full, true
-	case w.resume > newest.Version: // it was read elsewhere before it has come here, or it was lost since
-		_, err := w.hub.nodes.At(w.ctx, w.path, w.resume)
-		full.Reset = errors.As(err, new(*store.NotFoundError))
-		return full, true
-	case w.resume == newest.Version:
-		return Frame{Kind: Current, Version: newest.Version}, true
+	if w.resume == newest.Version {
+		f.Reset = w.lost(f.Stamp)
+		if f.Kind == Full && !f.Reset {
+			f = Frame{Kind: Current, Version: f.Version, Stamp: f.Stamp}
+		}
+		return f, true
 	}
 	old, err := w.hub.nodes.At(w.ctx, w.path, w.resume)
-	if err != nil {
-		return full, true // no longer kept: the whole node says the same
+	switch {
+	case err == nil && w.lost(stampOf(old)):
+		f.Reset = true
+	case w.resume > newest.Version: // it was read elsewhere before it has come here, or it was lost since
+		f.Reset = errors.As(err, new(*store.NotFoundError))
+	case err != nil || f.Kind == Deleted: // no longer kept: the whole says the same
+	default:
+		if p, ok := node.NodeDiff(old, newest.Node); ok {
+			return Frame{Kind: Patch, Version: newest.Version, Stamp: f.Stamp, BasedOn: w.resume, Patch: p}, true
+		}
 	}
-	p, ok := node.NodeDiff(old, newest.Node)
-	if !ok {
-		return full, true
-	}
-	return Frame{Kind: Patch, Version: newest.Version, BasedOn: w.resume, Patch: p}, true
+	return f, true
 }
+
+// lost tells whether what stands at the version that the reader holds is another row than the reader's.
+func (w *Watch) lost(stands string) bool { return w.stamp != "" && w.stamp != stands }

@@ -15,7 +15,7 @@ export interface WatchOptions {
 
 /**
  * Watches one node on a connection of its own and yields each new state. A lost connection is made
- * again, at once and then after random waits, and resumed from the version held (Last-Event-ID), so that
+ * again, at once and then after random waits, and resumed from the last event (Last-Event-ID), so that
  * nothing is lost or seen twice.
  * Ends when the signal aborts; throws when the server ends the watch for good.
  */
@@ -23,6 +23,7 @@ export async function* watchNode(client: Client, path: string, options: WatchOpt
   const url = `${client.baseUrl}/api/watch/${encodePath(path)}`;
   const random = options.random ?? Math.random;
   let state = initialMirror;
+  let held = { version: 0, id: "" }; // the last version that an event told, and the event's id
   let attempt = 0;
   let good = false; // a frame came over this connection
   let hurried = -Infinity; // when it was last tried at once
@@ -35,7 +36,7 @@ export async function* watchNode(client: Client, path: string, options: WatchOpt
   while (!options.signal.aborted) {
     let failure: HubmeshError | undefined;
     try {
-      const headers: Record<string, string> = state.version > 0 && state.status !== "failed" ? { "Last-Event-ID": String(state.version) } : {};
+      const headers: Record<string, string> = state.version > 0 && state.status !== "failed" ? { "Last-Event-ID": lastEventId(state.version, held) } : {};
       const silence = options.silenceMs === undefined ? {} : { silenceMs: options.silenceMs };
       for await (const events of openEventStream(client, url, { ...silence, headers, signal: options.signal })) {
         attempt = 0;
@@ -50,6 +51,7 @@ export async function* watchNode(client: Client, path: string, options: WatchOpt
             changed ||= next.changed;
             fetch = next.fetch;
           }
+          if (frame.version === state.version) held = { version: frame.version, id: event.id };
           if (changed) yield state;
         }
       }
@@ -66,6 +68,11 @@ export async function* watchNode(client: Client, path: string, options: WatchOpt
     good = false;
     await pause(atOnce ? atOnceDelay(random) : reconnectDelay(attempt++, random, (failure?.retryAfter ?? 0) * 1000), options.signal);
   }
+}
+
+/** The id names the very row; a version that was fetched has none and is named by its number. */
+function lastEventId(version: number, held: { version: number; id: string }): string {
+  return held.version === version && held.id !== "" ? held.id : String(version);
 }
 
 /** Absent here means deleted meanwhile, which the stream tells: the watch goes on. */

@@ -15,8 +15,8 @@ export class FakeStream {
     signal?.addEventListener("abort", () => { this.aborted = true; });
   }
 
-  event(name: string, data: Json): void {
-    this.bytes(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+  event(name: string, data: Json, id = ""): void {
+    this.bytes(`event: ${name}\n${id === "" ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`);
   }
 
   bytes(text: string): void {

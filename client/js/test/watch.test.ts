@@ -37,6 +37,32 @@ describe("watching one node", () => {
     });
   });
 
+  it("comes back with the id of the last event that counted, as it got it", async () => {
+    const server = new FakeServer();
+    server.nodes.set("a", nodeOf("a", 8));
+    await watch(server, async (states) => {
+      const resumed = async (): Promise<string | null> => {
+        await vi.advanceTimersByTimeAsync(0);
+        server.last.break();
+        await vi.advanceTimersByTimeAsync(20_000);
+        return server.last.headers.get("last-event-id");
+      };
+      server.last.event("full", fullOf("a", 3), "3.one");
+      expect(await resumed()).toBe("3.one");
+      server.last.event("patch", { version: 4, basedOn: 3, patch: { name: "lost" } }, "4.two");
+      server.last.event("full", fullOf("a", 5), "5.three");
+      server.last.event("full", fullOf("a", 2), "2.late"); // does not count
+      expect(await resumed()).toBe("5.three");
+      server.last.event("full", { ...(fullOf("a", 5) as object), reset: true } as Json, "5.new");
+      expect(await resumed()).toBe("5.new");
+      server.last.event("patch", { version: 7, basedOn: 6, patch: { name: "gap" } }, "7.four");
+      expect(await resumed()).toBe("8"); // was fetched
+      server.last.event("deleted", { version: 9 }, "9.0");
+      expect(await resumed()).toBe("9.0");
+      expect(states.map((s) => [s.version, s.node?.name])).toEqual([[3, "v3"], [4, "lost"], [5, "v5"], [8, "v8"], [9, undefined]]);
+    });
+  });
+
   it("fetches on a gap and yields the result once", async () => {
     const server = new FakeServer();
     server.nodes.set("a", nodeOf("a", 6));

@@ -56,12 +56,11 @@ export function live(store, url, response) {
 export function watch(store, path, lastId, response) {
   const node = store.get(path);
   stream(response, (send) => {
-    const from = store.history.get(path)?.find((old) => String(old.version) === lastId);
-    if (from === undefined) send("full", { version: node.version, node });
-    else if (from.version < node.version) {
-      const [event, data] = frame({ path, node, old: from }, undefined);
-      send(event, data);
-    }
+    const [version, stamp] = (lastId ?? "").split(".");
+    const from = store.history.get(path)?.find((old) => String(old.version) === version);
+    if (from === undefined) send("full", { version: node.version, node }, idOf(node));
+    else if (stamp !== undefined && stamp !== stampOf(from)) send("full", { version: node.version, reset: true, node }, idOf(node));
+    else if (from.version < node.version) send(...frame({ path, node, old: from }, undefined));
     /** @param {any} change */
     const onChange = (change) => {
       if (change.path === path) send(...frame(change, undefined));
@@ -95,20 +94,32 @@ export function states(response, event, state, follow) {
   });
 }
 
-/** @param {any} change @param {number | undefined} sub @returns {[string, any]} */
+/** @param {any} change @param {number | undefined} sub @returns {[string, any, string]} */
 function frame({ node, old, deleted }, sub) {
   const tag = sub === undefined ? {} : { sub };
-  if (deleted !== undefined) return ["deleted", { ...tag, version: deleted }];
+  /** @param {string} id what one connection with several counts has none of */
+  const alone = (id) => (sub === undefined ? id : "");
+  if (deleted !== undefined) return ["deleted", { ...tag, version: deleted }, alone(`${deleted}.0`)];
   const patch = old === undefined ? undefined : difference(old, node);
-  if (patch === undefined) return ["full", { ...tag, version: node.version, node }];
-  return ["patch", { ...tag, version: node.version, basedOn: old.version, patch }];
+  if (patch === undefined) return ["full", { ...tag, version: node.version, node }, alone(idOf(node))];
+  return ["patch", { ...tag, version: node.version, basedOn: old.version, patch }, alone(idOf(node))];
 }
 
-/** @param {import("node:http").ServerResponse} response @param {(send: (event: string, data: any) => void) => () => void} start */
+/** The stamp of a row: its modification in microseconds. @param {any} node @returns {string} */
+function stampOf(node) {
+  return (Date.parse(node.lastModified) * 1000).toString(36);
+}
+
+/** The id of an event names the very row. @param {any} node @returns {string} */
+function idOf(node) {
+  return `${node.version}.${stampOf(node)}`;
+}
+
+/** @param {import("node:http").ServerResponse} response @param {(send: (event: string, data: any, id?: string) => void) => () => void} start */
 function stream(response, start) {
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
   response.write(": hello\n\n");
-  const stop = start((event, data) => response.write(`event: ${event}\nid: ${data.version ?? ""}\ndata: ${JSON.stringify(data)}\n\n`));
+  const stop = start((event, data, id = "") => response.write(`event: ${event}\n${id === "" ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`));
   const heartbeat = setInterval(() => response.write(": still here\n\n"), heartbeatMs);
   response.on("close", () => {
     clearInterval(heartbeat);
