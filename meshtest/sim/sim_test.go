@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	seeds    = flag.Int("seeds", 60, "seeds to run")
+	seeds    = flag.Int("seeds", 300, "seeds to run")
 	from     = flag.Uint64("from", 1, "first seed")
 	schedule = flag.String("schedule", "", "disturbances instead of those that the seed draws, as a failing run prints them")
 	follow   = flag.String("follow", "", "address of which everything is written, for one seed")
