@@ -41,8 +41,6 @@ type round struct {
 	next    []joiner
 	open    int // members that have not answered
 	found   Found
-	begun   bool // Locate has returned
-	over    bool // its questions are answered; what still comes is for nobody
 }
 
 type joiner struct {
@@ -110,20 +108,15 @@ func (l *Locator) begin(item wire.LocateItem, to func() []membership.Member, wai
 		r.found.Asked++
 		l.put(m, question{round: r})
 	}
-	l.clock.After(0, func() { // never before Locate has returned
-		r.begun = true
-		l.close(r)
-	})
+	l.clock.After(0, func() { l.close(r) }) // never before Locate has returned
 }
 
-// close ends one member's part of a round, or the part that opened it. The round is over with the last one, or as
-// soon as somebody serves the address: one that stands still must not keep what another one says.
+// close ends one member's part of a round, or the part that opened it.
 func (l *Locator) close(r *round) {
 	r.open--
-	if r.over || !r.begun || r.open > 0 && r.found.Entry == nil {
+	if r.open > 0 {
 		return
 	}
-	r.over = true
 	delete(l.rounds, r.item)
 	for _, done := range r.waiting {
 		done(r.found)
@@ -211,9 +204,6 @@ func (l *Locator) answered(ln *line, asked []question, a wire.Answer, err error)
 
 func (l *Locator) note(ln *line, q question, key membership.Key, it wire.LocatedItem) {
 	r := q.round
-	if r.over {
-		return
-	}
 	switch it.Status {
 	case wire.Serving:
 		if l.view.Has(ln.to.Epoch) {
@@ -236,9 +226,6 @@ func (l *Locator) note(ln *line, q question, key membership.Key, it wire.Located
 }
 
 func (l *Locator) missing(ln *line, q question, err error) {
-	if q.round.over {
-		return
-	}
 	if errors.Is(err, errBusy) {
 		q.round.found.Busy = true
 	}
