@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync"
@@ -84,23 +85,36 @@ func (s *Server) holdAnswer(w http.ResponseWriter, r *http.Request, n int64) err
 	if rec, ok := w.(*recorder); ok {
 		s.free(rec)
 	}
-	err := s.hold(w, r, n)
-	if err == nil || r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return err
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return s.hold(w, r, n)
 	}
-	for until := time.Now().Add(s.bounds.Own(budget.Flush)); err != nil && time.Now().Before(until); {
-		select {
-		case <-time.After(roomEvery):
-		case <-r.Context().Done():
-			return r.Context().Err()
-		}
-		err = s.hold(w, r, n)
+	err := s.awaitRoom(r.Context(), func() error { return s.hold(w, r, n) })
+	if err != nil && r.Context().Err() != nil {
+		return r.Context().Err()
 	}
 	if err != nil {
 		s.log.Warn("an answer was not sent, as answers that nobody reads are in its way", "method", r.Method, "path", r.URL.EscapedPath(), "bytes", n)
 		panic(http.ErrAbortHandler)
 	}
 	return nil
+}
+
+// roomEvery is how often what is refused asks for room again.
+const roomEvery = 50 * time.Millisecond
+
+// awaitRoom calls take until it is not refused, for as long as an event might take to be written, or until ctx ends; the
+// error is the last refusal.
+func (s *Server) awaitRoom(ctx context.Context, take func() error) error {
+	err := take()
+	for until := time.Now().Add(s.bounds.Own(budget.Flush)); err != nil && time.Now().Before(until); {
+		select {
+		case <-time.After(roomEvery):
+		case <-ctx.Done():
+			return err
+		}
+		err = take()
+	}
+	return err
 }
 
 // free ends what a request has held.

@@ -197,20 +197,12 @@ func (s *Server) openStream(w http.ResponseWriter, r *http.Request, subs []subsc
 	return nil
 }
 
-// roomEvery is how often an event that is refused asks for room again.
-const roomEvery = 50 * time.Millisecond
-
 // room holds an event of a stream. One for which there is no room waits for it, as long as it might be written:
 // a stream that is read is not ended because somebody else sends much at this moment.
 func (s *Server) room(ctx context.Context, subject string, size int64) error {
-	err := s.held.take(subject, size, 0)
-	for until := time.Now().Add(s.bounds.Own(budget.Flush)); err != nil && time.Now().Before(until); {
-		select {
-		case <-time.After(roomEvery):
-		case <-ctx.Done():
-			return errStreamOver
-		}
-		err = s.held.take(subject, size, 0)
+	err := s.awaitRoom(ctx, func() error { return s.held.take(subject, size, 0) })
+	if err != nil && ctx.Err() != nil {
+		return errStreamOver
 	}
 	return err
 }
