@@ -74,10 +74,10 @@ func newWorld(o Options) *world {
 // Now implements transport.Scheduler.
 func (w *world) Now() time.Duration { return w.now }
 
-// After implements transport.Scheduler: everything happens on one goroutine, in order of time.
-func (w *world) After(d time.Duration, f func()) (stop func() bool) {
+// At implements transport.Scheduler: everything happens on one goroutine, in order of time.
+func (w *world) At(at time.Duration, f func()) (stop func() bool) {
 	w.seq++
-	e := &event{at: w.now + max(d, 0), seq: w.seq, f: f}
+	e := &event{at: max(at, w.now), seq: w.seq, f: f}
 	heap.Push(&w.queue, e)
 	return func() bool {
 		waited := e.f != nil
@@ -88,11 +88,12 @@ func (w *world) After(d time.Duration, f func()) (stop func() bool) {
 
 // at has f happen at a time, to p if it is given: a dead process misses it, a paused one is late.
 func (w *world) at(t time.Duration, p *process, f func()) (stop func()) {
-	after := w.After
+	var s func() bool
 	if p != nil {
-		after = p.mem.After
+		s = p.mem.After(t-w.now, f)
+	} else {
+		s = w.At(t, f)
 	}
-	s := after(t-w.now, f)
 	return func() { s() }
 }
 

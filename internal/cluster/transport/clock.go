@@ -59,11 +59,11 @@ func (c *Clock) Close() {
 // Now implements Scheduler.
 func (c *Clock) Now() time.Duration { return time.Since(c.base) }
 
-// After implements Scheduler.
-func (c *Clock) After(d time.Duration, f func()) (stop func() bool) {
+// At implements Scheduler.
+func (c *Clock) At(at time.Duration, f func()) (stop func() bool) {
 	c.mu.Lock()
 	c.made++
-	one := &due{at: c.Now() + d, made: c.made, f: f}
+	one := &due{at: at, made: c.made, f: f}
 	heap.Push(&c.due, one)
 	first := c.due[0] == one
 	c.mu.Unlock()

@@ -16,14 +16,14 @@ func TestAClockRunsEverythingInOrderOnOneGoroutine(t *testing.T) {
 		var ran []int // without a lock: the race detector sees a second goroutine
 		note := func(n int) func() { return func() { ran = append(ran, n) } }
 		for i := range 100 {
-			c.After(time.Second, note(1000+i))
+			c.At(c.Now()+time.Second, note(1000+i))
 		}
-		c.After(2*time.Second, note(3000))
-		c.After(time.Millisecond, func() {
+		c.At(c.Now()+2*time.Second, note(3000))
+		c.At(c.Now()+time.Millisecond, func() {
 			note(1)()
-			c.After(0, note(2))
+			c.At(c.Now(), note(2))
 		})
-		stop := c.After(1500*time.Millisecond, note(-1))
+		stop := c.At(c.Now()+1500*time.Millisecond, note(-1))
 		if !stop() {
 			t.Error("what has not run could not be stopped")
 		}

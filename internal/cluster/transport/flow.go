@@ -56,10 +56,8 @@ func (f *flow) transmit(way int, p packet) {
 	if d == 0 {
 		d = f.net.travel(from, to)
 	}
-	now := f.net.sched.Now()
-	at := max(now+d, f.last[way]+1) // order is kept
-	f.last[way] = at
-	to.after(at-now, p.run)
+	f.last[way] = max(f.net.sched.Now()+d, f.last[way]+1) // order is kept
+	to.at(f.last[way], p.run)
 }
 
 // lose is the end of an endpoint's process: its kernel closes its side.

@@ -63,7 +63,12 @@ func (m *Memory) After(d time.Duration, f func()) (stop func() bool) { return m.
 
 // after queues f as an event.
 func (m *Memory) after(d time.Duration, f func()) (stop func() bool) {
-	return m.net.sched.After(d, func() {
+	return m.at(m.net.sched.Now()+max(d, 0), f)
+}
+
+// at queues f as an event of that moment. Events of one moment come in the order of at.
+func (m *Memory) at(at time.Duration, f func()) (stop func() bool) {
+	return m.net.sched.At(at, func() {
 		m.net.mu.Lock()
 		if !m.dead {
 			m.events = append(m.events, f)
@@ -101,10 +106,8 @@ func (m *Memory) unlocked(f func()) {
 
 // local runs f as an event soon, after those that were made so before. The caller holds the lock.
 func (m *Memory) local(f func()) {
-	now := m.net.sched.Now()
-	at := max(now+localDelay, m.lastLocal+1)
-	m.lastLocal = at
-	m.after(at-now, f)
+	m.lastLocal = max(m.net.sched.Now()+localDelay, m.lastLocal+1)
+	m.at(m.lastLocal, f)
 }
 
 func (m *Memory) tell(told ...outcome) {
@@ -353,7 +356,7 @@ func (m *Memory) arm(l *memoryLink) {
 	}
 	m.disarm(l)
 	l.armed = at
-	l.disarm = m.after(max(at-m.net.sched.Now(), 0), func() {
+	l.disarm = m.at(at, func() {
 		m.net.mu.Lock()
 		l.disarm = nil
 		var told []outcome

@@ -170,7 +170,7 @@ func (n *Network) Release(name string) {
 	m := n.names[name]
 	if m.alive() && m.held {
 		m.held = false
-		n.sched.After(0, m.drain)
+		n.sched.At(n.sched.Now(), m.drain)
 	}
 	n.mu.Unlock()
 }
@@ -230,7 +230,7 @@ func (n *Network) travel(from, to *Memory) time.Duration {
 // kernel runs f later, under the lock and whatever becomes of processes meanwhile. f touches the state
 // of the network only.
 func (n *Network) kernel(d time.Duration, f func()) {
-	n.sched.After(d, func() {
+	n.sched.At(n.sched.Now()+d, func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		f()

@@ -21,6 +21,10 @@ type events struct {
 	now   time.Duration
 	count int
 	heap  eventHeap
+
+	still  func() time.Duration // how long the process stands still after it has read the clock; nil: never
+	read   time.Duration        // the last reading
+	delays bool                 // counts a delay from wherever the process stood when it asked, as it must not
 }
 
 type event struct {
@@ -44,11 +48,20 @@ func (h *eventHeap) Pop() any {
 	return e
 }
 
-func (e *events) Now() time.Duration { return e.now }
+func (e *events) Now() time.Duration {
+	e.read = e.now
+	if e.still != nil {
+		e.now += e.still()
+	}
+	return e.read
+}
 
-func (e *events) After(d time.Duration, f func()) func() bool {
+func (e *events) At(at time.Duration, f func()) func() bool {
 	e.count++
-	ev := &event{e.now + d, e.count, f}
+	if e.delays {
+		at += e.now - e.read
+	}
+	ev := &event{max(at, e.now), e.count, f}
 	heap.Push(&e.heap, ev)
 	return func() bool {
 		stopped := ev.f != nil
@@ -61,7 +74,7 @@ func (e *events) run(d time.Duration) {
 	until := e.now + d
 	for len(e.heap) > 0 && e.heap[0].at <= until {
 		ev := heap.Pop(&e.heap).(*event)
-		e.now = ev.at
+		e.now = max(ev.at, e.now)
 		if f := ev.f; f != nil {
 			ev.f = nil
 			f()
@@ -397,6 +410,34 @@ func TestLossAndSlownessAreDelayAndKeepTheOrder(t *testing.T) {
 	slow := elapsed(func(w *world) { w.SetSlow(300 * time.Millisecond) })
 	if usual > 150*time.Millisecond || lossy < 200*time.Millisecond || slow < 900*time.Millisecond {
 		t.Fatal(usual, lossy, slow)
+	}
+}
+
+// protocol §3: a connection keeps its order
+func TestAProcessThatStandsStillBetweenTwoFramesDoesNotChangeTheirOrder(t *testing.T) {
+	for _, delays := range []bool{false, true} { // the control: a clock that counts delays
+		w := newWorld(t, 9)
+		rng := rand.New(rand.NewPCG(1, 2))
+		w.SetDelay(func(*rand.Rand, string, string) time.Duration { return time.Duration(1+rng.IntN(3)) * time.Millisecond })
+		a, b := w.open("a", 1), w.open("b", 2)
+		a.call(b, "first")
+		w.run(time.Second)
+		w.must(1, "a answered first")
+		w.still, w.delays = func() time.Duration { return time.Duration(rng.IntN(2)) * 20 * time.Millisecond }, delays
+		for i := range 100 {
+			a.call(b, fmt.Sprintf("%03d", i))
+		}
+		w.run(time.Minute)
+		w.must(100, "b handles 0")
+		var came []string
+		for _, line := range w.trace {
+			if _, body, ok := strings.Cut(line, "b handles 0"); ok {
+				came = append(came, body)
+			}
+		}
+		if slices.IsSorted(came) == delays {
+			t.Errorf("with delays %v: %v", delays, came)
+		}
 	}
 }
 
