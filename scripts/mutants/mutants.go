@@ -37,6 +37,7 @@ const (
 	postFile    = "internal/hub/post.go"
 	gateFile    = "internal/hub/gate.go"
 	deliverFile = "internal/hub/delivery.go"
+	flowFile    = "internal/cluster/transport/flow.go"
 
 	simPkg   = "./meshtest/sim"
 	meshPkg  = "./meshtest"
@@ -60,6 +61,9 @@ var mutants = []mutant{
 		{ownerFile, "if e.Reg > old.Reg {", "if true {"},
 		{ownerFile, "e.Epoch == m.From && e.Reg <= it.Reg {", "e.Epoch == m.From {"},
 		{guardsFile, "return ok && x.reg >= reg", "return ok && x.reg < 0"},
+	}},
+	{name: "connections-reorder", rule: "a connection keeps its order", edits: []edit{
+		{flowFile, "max(f.net.sched.Now()+d, f.last[way]+1)", "f.net.sched.Now() + d"},
 	}},
 	{name: "locate-off", rule: "locate off", edits: []edit{
 		{claimsFile, "	o.counts.Located++\n	self := o.self\n", "	if s.settled {\n		answer(o.located(n, m.Addr, Found{}))\n		return\n	}\n	answer(wire.Unknown{})\n	return\n	self := o.self\n"},

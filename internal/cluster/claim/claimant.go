@@ -55,7 +55,8 @@ type Config struct {
 	Closed        int           // how many are
 	GrantFirst    time.Duration // before the first repetition of a node hub's first claim
 	GrantCap      time.Duration
-	GrantTries    int // repetitions after which a node hub's first claim is given up
+	GrantOthers   time.Duration // silence of the slot's owner after which the others are asked who serves the node
+	GrantTries    int           // repetitions after which a node hub's first claim is given up
 }
 
 // Defaults returns the sizes of protocol.md §7.
@@ -64,7 +65,7 @@ func Defaults() Config {
 		Slots: directory.DefaultSlots, Gather: time.Millisecond, Bound: 2 * time.Second,
 		RetryFirst: 100 * time.Millisecond, RetryCap: 2 * time.Second, InitialTries: 6,
 		ConnectionLag: 30 * time.Millisecond, Batch: 1000, ClosedFor: 10 * time.Minute, Closed: 65_536,
-		GrantFirst: 5 * time.Millisecond, GrantCap: 500 * time.Millisecond, GrantTries: 10,
+		GrantFirst: 5 * time.Millisecond, GrantCap: 500 * time.Millisecond, GrantOthers: 200 * time.Millisecond, GrantTries: 10,
 	}
 }
 

@@ -116,6 +116,9 @@ func (c *Claimant) ask(r *registration, find Elsewhere, try int) {
 		return
 	}
 	c.watch.Claiming(r.addr, r.reg, round, owner, try > 0)
+	if try == 0 && find != nil {
+		c.clock.After(c.config.GrantOthers, func() { c.others(r, round, self) })
+	}
 	m := wire.Claim{Head: wire.Head{From: self, To: owner.Epoch, Key: c.view.Key()}, Items: []wire.ClaimItem{{Addr: r.addr, Reg: r.reg, Node: true, Phase: wire.Wanted}}}
 	c.peers.Ask(owner, m, c.config.Bound, func(a wire.Answer, err error) {
 		if r.state != claiming || r.round != round || c.self != self || c.ended {
@@ -189,19 +192,29 @@ func (c *Claimant) askAgain(r *registration, owner membership.Member, try int, w
 	}
 	round, self, find := r.round, c.self, r.grant.find
 	if try%3 == 1 && find != nil {
-		find(r.addr, func(e *wire.Entry) {
-			if e == nil || e.Epoch == c.self || r.state != claiming || r.round != round || c.self != self {
-				return
-			}
-			c.remove(r)
-			c.detach(wire.DetachItem{Addr: r.addr, Reg: r.reg, Node: true})
-			r.grant.end(Outcome{Holder: e})
-		})
+		c.others(r, round, self)
 	}
 	c.clock.After(min(c.config.GrantFirst<<min(try, 16), c.config.GrantCap), func() {
 		if r.state == claiming && r.round == round && c.self == self && !c.ended {
 			c.ask(r, find, try+1)
 		}
+	})
+}
+
+// others asks everybody whether somebody serves the node already, while the slot's owner does not answer: one that
+// stands still must not keep what others serve.
+func (c *Claimant) others(r *registration, round uint32, self membership.Epoch) {
+	still := func() bool { return r.state == claiming && r.round == round && c.self == self && !c.ended }
+	if !still() {
+		return
+	}
+	r.grant.find(r.addr, func(e *wire.Entry) {
+		if e == nil || e.Epoch == c.self || !still() {
+			return
+		}
+		c.remove(r)
+		c.detach(wire.DetachItem{Addr: r.addr, Reg: r.reg, Node: true})
+		r.grant.end(Outcome{Holder: e})
 	})
 }
 

@@ -415,3 +415,38 @@ func TestASlotQueryIsAnsweredForTheSlotsThatTheOwnViewGivesTheAsker(t *testing.T
 		t.Fatalf("a slot gained by a newer view: %+v", a)
 	}
 }
+
+// issue 3: one frozen silo in the view delays no answer by more than the locate bound
+func TestWhileTheSlotsOwnerIsSilentWhatAnotherServesIsFoundByAskingEverybody(t *testing.T) {
+	for _, late := range []bool{true, false} { // the owner's answer: after the others were asked, and before
+		f := up(t)
+		var out []string
+		var asked []string
+		f.claim.Activate(f.node, func(addr string, done func(*wire.Entry)) {
+			asked = append(asked, addr)
+			done(&wire.Entry{Epoch: c.Epoch, Reg: 7, Node: true})
+		}, outcome(&out))
+		a, m, _ := f.take(f.node)
+		if !late {
+			a.Answer(f.landed(m))
+		}
+		f.clock.Run(claim.Defaults().GrantOthers)
+		if !late { // the control
+			if len(asked) != 0 || !slices.Equal(out, []string{"granted"}) {
+				t.Errorf("%v; asked of %v", out, asked)
+			}
+			continue
+		}
+		if !slices.Equal(asked, []string{f.node}) || !slices.Equal(out, []string{"held by " + c.Epoch.String()}) || f.claim.Claims(f.node) {
+			t.Errorf("%v; asked of %v", out, asked)
+		}
+		a.Answer(f.landed(m)) // it was granted nevertheless: what follows gives it back
+		if _, ok := f.claim.Serves(f.node); ok || len(out) != 1 {
+			t.Errorf("it serves: %v", out)
+		}
+		f.clock.Run(claim.Defaults().Gather)
+		if d, m := clustertest.TakeFrom[wire.Detach](f.peers, b.Name); d == nil || m.Items[0].Addr != f.node {
+			t.Error("the grant is not given back")
+		}
+	}
+}

@@ -43,11 +43,38 @@ func TestALocateDoesNotInstallWhatWasDetachedMeanwhile(t *testing.T) {
 	f := newFixture(t)
 	a := f.lookup(f.addr)
 	f.clock.Run(ms)
+	f.detach(b, wire.DetachItem{Addr: f.addr, Reg: 5}) // it has overtaken what b has said before
 	f.locate("b", wire.LocatedItem{Status: wire.Serving, Reg: 5})
-	f.detach(b, wire.DetachItem{Addr: f.addr, Reg: 5})
+	if _, ok := f.entry(f.addr); ok || *a != nil {
+		t.Fatal("it was installed, or the others were not waited for")
+	}
 	f.locate("c", wire.LocatedItem{})
 	f.locate("me", wire.LocatedItem{})
 	mustBe[wire.Closed](t, a)
+}
+
+// protocol §4: a grant in an unsettled slot waits for every member's word
+func TestTheWordOfWhoHasEndedDoesNotStandForThoseWhoHaveNotAnswered(t *testing.T) {
+	for _, ended := range []bool{true, false} { // the control
+		f := newFixture(t)
+		a := f.claim(wire.Claim{Head: f.head(c), Items: []wire.ClaimItem{wanted(f.node, 3)}})
+		f.clock.Run(ms)
+		if ended {
+			f.detach(b, wire.DetachItem{Addr: f.node, Reg: 5, Node: true}) // it has overtaken what b has said before
+		}
+		f.locate("b", wire.LocatedItem{Status: wire.Serving, Reg: 5, Node: true})
+		holder := b
+		if ended {
+			if len(a.Results) > 0 {
+				t.Fatalf("decided before the others were heard: %+v", a)
+			}
+			f.locate("me", wire.LocatedItem{Status: wire.Serving, Reg: 2, Node: true})
+			holder = me
+		}
+		if len(a.Results) != 1 || a.Results[0].Verdict != wire.Held || a.Results[0].Holder.Epoch != holder.Epoch {
+			t.Fatalf("%+v; want it held by %s", a, holder)
+		}
+	}
 }
 
 // protocol §8; decision 11

@@ -29,6 +29,9 @@ type Locator struct {
 	config Config
 	view   *membership.View
 	self   membership.Epoch
+	// ended tells of a registration that an owner of slots knows to have ended: its detach has overtaken what its
+	// silo said before. nil: nobody knows of any.
+	ended func(addr string, e wire.Entry) bool
 
 	rounds map[wire.LocateItem]*round
 	lines  map[membership.Epoch]*line
@@ -41,6 +44,8 @@ type round struct {
 	next    []joiner
 	open    int // members that have not answered
 	found   Found
+	begun   bool // Locate has returned
+	over    bool // its questions are answered; what still comes is for nobody
 }
 
 type joiner struct {
@@ -108,15 +113,20 @@ func (l *Locator) begin(item wire.LocateItem, to func() []membership.Member, wai
 		r.found.Asked++
 		l.put(m, question{round: r})
 	}
-	l.clock.After(0, func() { l.close(r) }) // never before Locate has returned
+	l.clock.After(0, func() { // never before Locate has returned
+		r.begun = true
+		l.close(r)
+	})
 }
 
-// close ends one member's part of a round, or the part that opened it.
+// close ends one member's part of a round, or the part that opened it. The round is over with the last one, or as
+// soon as somebody serves the address: one that stands still must not keep what another one says.
 func (l *Locator) close(r *round) {
 	r.open--
-	if r.open > 0 {
+	if r.over || !r.begun || r.open > 0 && r.found.Entry == nil {
 		return
 	}
+	r.over = true
 	delete(l.rounds, r.item)
 	for _, done := range r.waiting {
 		done(r.found)
@@ -204,10 +214,14 @@ func (l *Locator) answered(ln *line, asked []question, a wire.Answer, err error)
 
 func (l *Locator) note(ln *line, q question, key membership.Key, it wire.LocatedItem) {
 	r := q.round
+	if r.over {
+		return
+	}
 	switch it.Status {
 	case wire.Serving:
-		if l.view.Has(ln.to.Epoch) {
-			r.found.Entry = &wire.Entry{Epoch: ln.to.Epoch, Reg: it.Reg, Node: it.Node}
+		e := wire.Entry{Epoch: ln.to.Epoch, Reg: it.Reg, Node: it.Node}
+		if l.view.Has(e.Epoch) && (l.ended == nil || !l.ended(r.item.Addr, e)) {
+			r.found.Entry = &e // only what can be entered may end the round for those who have not answered yet
 		}
 	case wire.ClosedHere:
 		if !r.found.Closed || it.Age < r.found.Age {
@@ -226,6 +240,9 @@ func (l *Locator) note(ln *line, q question, key membership.Key, it wire.Located
 }
 
 func (l *Locator) missing(ln *line, q question, err error) {
+	if q.round.over {
+		return
+	}
 	if errors.Is(err, errBusy) {
 		q.round.found.Busy = true
 	}

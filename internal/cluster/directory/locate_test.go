@@ -89,6 +89,32 @@ func TestWhoeverJoinsARoundTakesItsPositiveAnswer(t *testing.T) {
 	f.peers.Silent()
 }
 
+// issue 3: one frozen silo in the view delays no answer by more than the locate bound
+func TestAPositiveAnswerWaitsForNobodyAndANegativeOneForEveryMember(t *testing.T) {
+	f := newFixture(t)
+	f.settle()
+	served := f.ask("x", b, c)
+	f.clock.Run(ms)
+	f.locate("b", wire.LocatedItem{Status: wire.Serving, Reg: 3})
+	if x := found(t, served); x.Entry == nil || x.Entry.Epoch != b.Epoch {
+		t.Fatalf("%+v", x)
+	}
+	again := f.ask("x", b, c) // what was found is perhaps what is asked about: it begins a new round
+	f.clock.Run(ms)
+	f.locate("b", wire.LocatedItem{})
+	f.locate("c", wire.LocatedItem{Status: wire.Serving, Reg: 9}) // of the first round
+	if len(*again) > 0 {
+		t.Fatal("it was told before c has said no")
+	}
+	f.clock.Run(ms)
+	f.locate("c", wire.LocatedItem{})
+	if x := found(t, again); x.Entry != nil || len(x.Missing) > 0 {
+		t.Fatalf("%+v", x)
+	}
+	f.clock.Run(time.Second)
+	f.peers.Silent()
+}
+
 // protocol §4; protocol §8; protocol §10: a registration inside a running locate.
 func TestWhoeverJoinsARoundDoesNotTakeItsNegativeAnswer(t *testing.T) {
 	f := newFixture(t)

@@ -75,9 +75,12 @@ type Counts struct {
 	Verified          int64 `json:"verified"`
 }
 
-// NewOwner returns an owner of no slots. The locator is shared with whoever else asks members.
+// NewOwner returns an owner of no slots. The locator is shared with whoever else asks members; it takes no word of
+// what the owner knows to have ended.
 func NewOwner(c turn.Clock, p Peers, l *Locator, cfg Config) *Owner {
-	return &Owner{clock: c, peers: p, locator: l, config: cfg, slots: make([]slot, cfg.Slots), guards: newGuards(cfg.Guards)}
+	o := &Owner{clock: c, peers: p, locator: l, config: cfg, slots: make([]slot, cfg.Slots), guards: newGuards(cfg.Guards)}
+	l.ended = func(addr string, e wire.Entry) bool { return o.guards.refuses(incarnation{addr, e.Epoch}, e.Reg) }
+	return o
 }
 
 // Counts returns the sums.
