@@ -132,6 +132,11 @@ func (l *lease) Subscribe(fn func(store.Change)) (cancel func()) {
 
 func (l *lease) Blobs() store.Blobs { return leasedBlobs{l.s.Blobs(), l.g} }
 
+func (l *lease) Settle(ctx context.Context) error {
+	_, err := through(ctx, l.g, nothing(func() error { return l.s.Settle(ctx) }))
+	return err
+}
+
 func (l *lease) Ready(ctx context.Context) error {
 	_, err := through(ctx, l.g, nothing(func() error { return l.s.Ready(ctx) }))
 	return err

@@ -94,6 +94,11 @@ func (s *Service) importOnce(ctx context.Context, nodes []node.Node, todo []int,
 			writes, at = append(writes, w), append(at, i)
 		}
 	}
+	if len(writes) == 0 && slices.ContainsFunc(todo, func(i int) bool { return out[i].Same }) {
+		if err := s.store.Settle(ctx); err != nil {
+			return nil, err
+		}
+	}
 	results, err := s.committer.SubmitBulk(ctx, writes)
 	if err != nil {
 		return nil, waited(err)

@@ -35,8 +35,9 @@ type gate struct {
 	onSelect func()       // before a query
 	onRemove func() error // before a partition is removed; an error is the store's
 	fail     func(batch []store.Write) error
-	onList   func()      // before children, a query's rows or a version are read
-	blobs    store.Blobs // in place of the store's
+	onList   func()       // before children, a query's rows or a version are read
+	onSettle func() error // in place of the store's
+	blobs    store.Blobs  // in place of the store's
 	reads    map[node.Path]int
 
 	onIdentity []string // subjects that rows were read as
@@ -70,6 +71,16 @@ func (g *gate) Commit(ctx context.Context, batch []store.Write) ([]store.Result,
 		}
 	}
 	return g.Store.Commit(ctx, batch)
+}
+
+func (g *gate) Settle(ctx context.Context) error {
+	g.mu.Lock()
+	f := g.onSettle
+	g.mu.Unlock()
+	if f != nil {
+		return f()
+	}
+	return g.Store.Settle(ctx)
 }
 
 func (g *gate) listing() {

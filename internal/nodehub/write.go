@@ -70,8 +70,11 @@ func (s *Service) update(ctx context.Context, h *hub.Hub, cond Condition, change
 		if err != nil {
 			return nil, err
 		}
-		if next.SameAs(cur) {
-			return &NodeReply{Node: cur}, nil // data.md §1.3.1: a version only on a proven change
+		if next.SameAs(cur) { // data.md §1.3.1: a version only on a proven change
+			if err := s.store.Settle(ctx); err != nil {
+				return nil, err
+			}
+			return &NodeReply{Node: cur}, nil
 		}
 		next.Version = cur.Version + 1
 		next.ModifiedAt, next.ModifiedBy = s.stamp(), author(ctx)

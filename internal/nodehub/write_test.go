@@ -33,6 +33,44 @@ func TestAVersionIsMintedOnlyOnAProvenChange(t *testing.T) {
 	}
 }
 
+// data §1.3.1; issue 4: what is acknowledged is safe, also where nothing had to be changed
+func TestAWriteThatChangesNothingIsAcknowledgedOnlyOnceWhatIsThereIsSafe(t *testing.T) {
+	r := newRig(t)
+	n := r.create("acme/a", "", `{"x":1}`)
+	unsafe := &store.UnavailableError{Op: "settle", Hint: "the standby is away", Transient: true}
+	settled := 0
+	answer := error(unsafe)
+	r.store.mu.Lock()
+	r.store.onSettle = func() error { settled++; return answer }
+	r.store.mu.Unlock()
+	writes := map[string]func(text string) error{
+		"patch": func(text string) error {
+			_, err := r.c.Patch(r.root, "acme/a", []byte(`{"content":`+text+`}`), nodehub.Condition{})
+			return err
+		},
+		"import": func(text string) error {
+			n.Content = node.RawContent(text)
+			out, err := r.c.Import(r.root, []node.Node{n})
+			if err == nil {
+				err = out[0].Err
+			}
+			return err
+		},
+	}
+	for name, write := range writes {
+		settled, answer = 0, unsafe
+		if got := wantErr[*store.UnavailableError](t, write(`{"x":1}`)); settled != 1 || got.Op != "settle" {
+			t.Errorf("%s of what is there: settled %d times, %v", name, settled, got)
+		}
+		if answer = nil; write(`{"x":1}`) != nil || settled != 2 {
+			t.Errorf("%s of what is there, once it is safe: settled %d times", name, settled)
+		}
+	}
+	if settled = 0; writes["patch"](`{"x":2}`) != nil || settled != 0 { // the control
+		t.Errorf("a change, which its commit makes safe, settled %d times", settled)
+	}
+}
+
 // data §1.3.1
 // Numbers are kept as they are written, so the spelling of one is part of what is stored.
 func TestAWriteThatSpellsANumberAnewIsAChange(t *testing.T) {

@@ -78,6 +78,11 @@ type Store interface {
 	// fingerprints, settings.
 	Blobs() Blobs
 
+	// Settle returns once everything that could be read when it was called is as safe as an acknowledged commit.
+	// What another one has committed can be read before it was acknowledged, so whoever acknowledges a write
+	// because nothing has to be changed settles first. *UnavailableError where that is not known within 10 s.
+	Settle(ctx context.Context) error
+
 	// Ready returns nil when the store can serve, or what keeps it from it.
 	Ready(ctx context.Context) error
 

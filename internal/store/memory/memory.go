@@ -78,6 +78,12 @@ func New(options Options) *Store {
 // Subscribe registers fn for every committed change; see [store.Store].
 func (s *Store) Subscribe(fn func(store.Change)) (cancel func()) { return s.fanout.Subscribe(fn) }
 
+// Settle returns at once; see [store.Store].
+func (s *Store) Settle(ctx context.Context) error {
+	defer s.mu.RUnlock()
+	return s.read(ctx)
+}
+
 // Ready returns nil until the store is closed.
 func (s *Store) Ready(ctx context.Context) error {
 	defer s.mu.RUnlock()

@@ -24,6 +24,8 @@ const (
 	commitTries = 4
 )
 
+var errSettle = errors.New("postgres: a synchronous standby has not confirmed within 10 s what is committed already")
+
 var errCommit = errors.New("postgres: no outcome within the bound of a commit, 10 s")
 
 // Commit writes one batch in one transaction; see [store.Store]. Where the connection is lost before the

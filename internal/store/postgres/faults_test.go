@@ -347,9 +347,20 @@ func TestAWriteWhoseAnswerWasLostIsAcknowledgedOnlyOnceTheSynchronousStandbyHasI
 	if len(created) > 0 {
 		t.Errorf("it is answered %v", <-created)
 	}
+	// Whoever finds it there, and would acknowledge it for that, waits as well.
+	settled := make(chan error, 1)
+	go func() { settled <- s.Settle(t.Context()) }()
+	for n := 0; n < 2; {
+		if err := watch.QueryRow(t.Context(), "select count(*) from pg_stat_activity where wait_event = 'SyncRep'").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(settled) > 0 {
+		t.Errorf("it is said to be safe: %v", <-settled)
+	}
 	exec("alter system reset synchronous_standby_names")
 	exec("select pg_reload_conf()")
-	if err := <-created; err != nil {
+	if err := errors.Join(<-created, <-settled); err != nil {
 		t.Error(err)
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/hubmesh/hubmesh/internal/store"
 )
 
+// Settle returns at once: what can be read has been acknowledged by the disk; see [store.Store].
+func (s *Store) Settle(ctx context.Context) error { return s.reading(ctx) }
+
 // Ready returns nil when the store takes reads and writes. After a write has failed it tries one, so
 // that it is ready again as soon as, say, the disk has room; see [store.Store].
 func (s *Store) Ready(ctx context.Context) error {
