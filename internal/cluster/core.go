@@ -82,6 +82,7 @@ type Core struct {
 	pushing map[membership.Epoch]*push
 	counts  Counts
 	explain func(addr string) wire.Answer
+	follow  func(addrs []string, answer func(wire.Answer))
 }
 
 // push is a view on its way to one peer. There is one at a time for each.
@@ -109,6 +110,7 @@ func New(c turn.Clock, caller Caller, host Host, watch claim.Observer, cfg Confi
 	k.Owner = directory.NewOwner(c, k, k.Locator, cfg.Directory)
 	k.Claims = claim.New(c, k, host, watch, cfg.Claims)
 	k.explain = func(string) wire.Answer { return wire.Explained{} }
+	k.follow = func(_ []string, answer func(wire.Answer)) { answer(wire.OK{}) }
 	return k
 }
 
@@ -268,6 +270,10 @@ func (k *Core) Handle(m wire.Request, answer func(wire.Answer)) {
 				a.Items[i] = k.Claims.Locate(m.From, it)
 			}
 			answer(a)
+		}
+	case wire.Committed:
+		if k.meant(m.Head, answer) {
+			k.follow(m.Addrs, answer)
 		}
 	case wire.SlotQuery:
 		if k.meant(m.Head, answer) {

@@ -144,13 +144,13 @@ type hasChildren struct{}
 func (hasChildren) Error() string       { return "the node has children" }
 func (hasChildren) ProblemCode() string { return "has_children" }
 
-func (m *mesh) Delete(ctx context.Context, path node.Path, recursive bool, cond Condition) (int, int64, error) {
+func (m *mesh) Delete(ctx context.Context, path node.Path, recursive bool, cond Condition) (Deletion, error) {
 	n, err := m.Get(ctx, path)
 	if err != nil {
-		return 0, 0, err
+		return Deletion{}, err
 	}
 	if cond.Version != 0 && cond.Version != n.Version {
-		return 0, 0, &store.ConflictError{Path: path, Expected: cond.Version, Actual: n.Version}
+		return Deletion{}, &store.ConflictError{Path: path, Expected: cond.Version, Actual: n.Version}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,12 +161,12 @@ func (m *mesh) Delete(ctx context.Context, path node.Path, recursive bool, cond 
 		}
 	}
 	if len(gone) > 1 && !recursive {
-		return 0, 0, hasChildren{}
+		return Deletion{}, hasChildren{}
 	}
 	for _, p := range gone {
 		delete(m.nodes, p)
 	}
-	return len(gone), n.Version + 1, nil
+	return Deletion{Deleted: len(gone), Version: n.Version + 1}, nil
 }
 
 func (m *mesh) Children(ctx context.Context, path node.Path, page store.Page) ([]store.Entry, string, error) {

@@ -40,7 +40,7 @@ func schemas() object {
 		"Node": node, "NodePatch": patch,
 		"NodeList": shape([]string{"nodes"}, object{"nodes": list(reference("Node"))}),
 		"Outcomes": shape([]string{"results"}, object{"results": list(shape(nil, object{"path": text, "version": whole, "error": reference("Problem")}))}),
-		"Deleted":  shape([]string{"deleted", "version"}, object{"deleted": whole, "version": whole}),
+		"Deleted":  shape([]string{"deleted", "version"}, object{"deleted": whole, "version": whole, "untold": list(text)}),
 		"Child": shape([]string{"path", "id", "version", "hasChildren"}, object{
 			"path": text, "id": text, "name": text, "nodeType": text, "icon": text, "order": object{"type": "integer"}, "version": whole, "hasChildren": truth,
 		}),

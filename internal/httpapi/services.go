@@ -29,8 +29,14 @@ type Nodes interface {
 	Create(ctx context.Context, n node.Node) (node.Node, error)
 	Put(ctx context.Context, n node.Node, cond Condition) (got node.Node, created bool, err error)
 	Patch(ctx context.Context, path node.Path, patch []byte, cond Condition) (node.Node, error)
-	// Delete returns how many nodes were deleted and the version of the tombstone at path.
-	Delete(ctx context.Context, path node.Path, recursive bool, cond Condition) (deleted int, version int64, err error)
+	Delete(ctx context.Context, path node.Path, recursive bool, cond Condition) (Deletion, error)
+}
+
+// Deletion says what a delete took.
+type Deletion struct {
+	Deleted int      `json:"deleted"` // how many nodes
+	Version int64    `json:"version"` // of the tombstone at the path
+	Untold  []string `json:"untold,omitempty"`
 }
 
 // Outcome is the result of one node of many.
