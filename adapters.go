@@ -289,6 +289,14 @@ func (a callerAPI) Authenticate(r *http.Request) (*message.Identity, httpapi.Cre
 	return id, credential, err
 }
 
+func (a callerAPI) AsKnown(r *http.Request) (*message.Identity, httpapi.Credential, error) {
+	id, credential, err := a.m.auth.AsKnown(r)
+	if credential == nil {
+		return id, nil, err
+	}
+	return id, credential, err
+}
+
 type tokenAPI struct{ m *Mesh }
 
 func (a tokenAPI) ListTokens(ctx context.Context) (any, error) {

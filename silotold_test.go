@@ -76,7 +76,9 @@ func TestWhatIsDeletedOrReplacedThroughOneSiloIsNotAnsweredAsBeforeByAnotherOnce
 			served("acme/q/x")
 		}, func() ([]string, error) { return remove("acme/q") }, func() error { return gone("acme/q/x") }},
 		"a node that an import replaces": {func() { served("acme/i") },
-			func() ([]string, error) { return nil, a.Replace(ctx, "acme/i", must(hubmesh.JSON(map[string]any{"v": "new"}))) },
+			func() ([]string, error) {
+				return nil, a.Replace(ctx, "acme/i", must(hubmesh.JSON(map[string]any{"v": "new"})))
+			},
 			func() error {
 				if n, err := b.Get(ctx, "acme/i"); err != nil || n.Content.Text() != `{"v":"new"}` {
 					return fmt.Errorf("b answers %s: %v", n.Content.Text(), err)

@@ -69,7 +69,7 @@ func schemas() object {
 		"Cluster": shape([]string{"cluster", "askedBy", "answered", "missing", "silos"}, object{
 			"cluster": truth, "askedBy": text, "observedAt": when, "answered": whole, "missing": list(text), "totals": object{"type": "object"},
 			"silos":   list(shape([]string{"silo", "epoch"}, object{"silo": text, "epoch": text, "tookMs": whole, "missing": text, "status": object{"type": "object"}})),
-			"process": object{"type": "object"},
+			"process": object{"type": "object"}, "asKnown": text,
 		}),
 		"Alive": shape([]string{"alive"}, object{"alive": truth}),
 		"Ready": shape([]string{"ready", "waiting"}, object{"ready": truth, "waiting": list(text)}),
