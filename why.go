@@ -76,6 +76,19 @@ func whyOf(x cluster.Explanation) *whyCluster {
 	return w
 }
 
+// fired are the silos whose answer was waited for until a bound fired.
+func (w *whyCluster) fired(b budget.Bound) (silos []string) {
+	if w == nil {
+		return nil
+	}
+	for _, o := range w.Observations {
+		if o.Fired == b.String() && !slices.Contains(silos, o.Silo) {
+			silos = append(silos, o.Silo)
+		}
+	}
+	return silos
+}
+
 type whyHub struct {
 	Kind      string           `json:"kind"`
 	RunLevel  string           `json:"runLevel"`
@@ -93,6 +106,8 @@ type whyBound struct {
 	Name string `json:"name"`
 	MS   int64  `json:"ms"`
 	For  string `json:"for"`
+	// Fired are the silos for which this bound has just ended the wait for an answer.
+	Fired []string `json:"fired,omitempty"`
 }
 
 type inspectAPI struct{ m *Mesh }
@@ -156,8 +171,8 @@ func (a inspectAPI) Why(ctx context.Context, address string) (any, error) {
 			w.Clause, w.Activation = owner.Clause, ""
 		}
 	}
-	for _, b := range []budget.Bound{budget.StoreRead, budget.Read, budget.Commit, budget.Defer, budget.Activate, budget.Request, budget.Initialise} {
-		w.Bounds = append(w.Bounds, whyBound{b.String(), m.hubs.Bounds().Own(b).Milliseconds(), b.Doc()})
+	for _, b := range []budget.Bound{budget.Observe, budget.StoreRead, budget.Read, budget.Commit, budget.Defer, budget.Activate, budget.Request, budget.Initialise} {
+		w.Bounds = append(w.Bounds, whyBound{b.String(), m.hubs.Bounds().Own(b).Milliseconds(), b.Doc(), w.Cluster.fired(b)})
 	}
 	for _, l := range m.content.Lapses() {
 		if admin && l.Target == string(path) && len(w.Lapses) < 10 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/cluster/claim"
 	"github.com/hubmesh/hubmesh/internal/cluster/directory"
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
@@ -49,11 +50,13 @@ type Config struct {
 	ResolveTries int           // how often a resolution asks again, inside its budget
 	Cache        int           // remembered answers; beyond it any one goes
 	Placement    Placement
+	Observe      time.Duration // another silo's answer to what it has observed: the bound "observe"
 }
 
 // Defaults returns the sizes of protocol.md §7.
 func Defaults() Config {
-	return Config{Directory: directory.Defaults(), Claims: claim.Defaults(), LookupBound: 2 * time.Second,
+	bounds := budget.Defaults()
+	return Config{Observe: bounds.Own(budget.Observe), Directory: directory.Defaults(), Claims: claim.Defaults(), LookupBound: 2 * time.Second,
 		ViewBound: 500 * time.Millisecond, ResolveTries: 12, Cache: 262_144, Placement: DefaultPlacement()}
 }
 

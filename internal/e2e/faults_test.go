@@ -203,8 +203,14 @@ func TestASiloThatWasFrozenServesNothingStaleAndComesBack(t *testing.T) {
 	writing.further(t, 2)
 	a.signal(syscall.SIGSTOP)
 	thaw := time.After(1600 * time.Millisecond) // the fault itself
-	if x := b.why(nodes[0]); len(x.Cluster.Missing) != 1 || !strings.HasPrefix(x.Cluster.Missing[0], "a: ") {
+	x := b.why(nodes[0])
+	if len(x.Cluster.Missing) != 1 || !strings.HasPrefix(x.Cluster.Missing[0], "a: ") || !strings.Contains(x.Cluster.Missing[0], "bound 'observe', 1s") {
 		t.Errorf("why says of a frozen owner: %+v", x.Cluster)
+	}
+	for _, bound := range x.Bounds {
+		if fired := strings.Join(bound.Fired, " "); (fired != "") != (bound.Name == "observe") || fired != "" && fired != "a" {
+			t.Errorf("the bound '%s' is said to have fired for '%s'", bound.Name, fired)
+		}
 	}
 	<-thaw
 	a.signal(syscall.SIGCONT)
