@@ -46,7 +46,7 @@ func (a nodesAPI) Patch(ctx context.Context, path node.Path, patch []byte, cond 
 	})
 }
 
-func (a nodesAPI) Delete(ctx context.Context, path node.Path, recursive bool, cond httpapi.Condition) (int, int64, error) {
+func (a nodesAPI) Delete(ctx context.Context, path node.Path, recursive bool, cond httpapi.Condition) (httpapi.Deletion, error) {
 	remove := func() (*nodehub.DeleteReply, error) {
 		return a.m.nodes.Delete(ctx, path, recursive, nodehub.Condition(cond))
 	}
@@ -58,9 +58,9 @@ func (a nodesAPI) Delete(ctx context.Context, path node.Path, recursive bool, co
 		r, err = ride(ctx, a.m.hubs.Bounds(), onlyUnsent, remove)
 	}
 	if err != nil {
-		return 0, 0, err
+		return httpapi.Deletion{}, err
 	}
-	return r.Deleted, r.Version, nil
+	return httpapi.Deletion(*r), nil
 }
 
 func (a nodesAPI) CreateMany(ctx context.Context, nodes []node.Node) ([]httpapi.Outcome, error) {
@@ -285,6 +285,14 @@ func (a callerAPI) Authenticate(r *http.Request) (*message.Identity, httpapi.Cre
 	id, credential, err := a.m.auth.Authenticate(r)
 	if credential == nil {
 		return id, nil, err // not an interface that holds nil
+	}
+	return id, credential, err
+}
+
+func (a callerAPI) AsKnown(r *http.Request) (*message.Identity, httpapi.Credential, error) {
+	id, credential, err := a.m.auth.AsKnown(r)
+	if credential == nil {
+		return id, nil, err
 	}
 	return id, credential, err
 }

@@ -211,7 +211,7 @@ func (m *Mesh) openRouter(o Options) (err error) {
 		s.table = table
 	}
 	s.router = route.NewCluster(route.ClusterOptions{Mesh: m.hubs, Nodes: m.router, Codec: codec, Table: s.table, Me: s.me,
-		Config: cluster.Defaults(), Pace: membership.DefaultPace(), Timing: membership.DefaultTiming(), Waiting: s.waits, Process: m.processStatus})
+		Config: cluster.Defaults(), Pace: membership.DefaultPace(), Timing: membership.DefaultTiming(), Waiting: s.waits, Hears: m.hears(), Process: m.processStatus})
 	return nil
 }
 

@@ -22,6 +22,8 @@ type clusterStatus struct {
 	Totals     clusterTotals        `json:"totals"`  // over those that answered
 	Silos      []cluster.SiloReport `json:"silos"`
 	Process    *processStatus       `json:"process,omitempty"` // of a process that is no silo
+	// AsKnown says that permissions can not be determined for the moment, and by what this was answered.
+	AsKnown string `json:"asKnown,omitempty"`
 }
 
 // clusterTotals are sums over silos.
@@ -108,10 +110,11 @@ func describeFeed(s feed.Stats) *feedStatus {
 // with the reason.
 func (a inspectAPI) Cluster(ctx context.Context) (any, error) {
 	m := a.m
-	if err := m.nodes.Require(ctx, "", access.Administer); err != nil {
+	known, err := a.operator(ctx, m.nodes.Require(ctx, "", access.Administer))
+	if err != nil {
 		return nil, err
 	}
-	st := clusterStatus{AskedBy: m.id, ObservedAt: time.Now().UTC(), Missing: []string{}, Silos: []cluster.SiloReport{},
+	st := clusterStatus{AsKnown: known, AskedBy: m.id, ObservedAt: time.Now().UTC(), Missing: []string{}, Silos: []cluster.SiloReport{},
 		Totals: clusterTotals{Refusals: map[string]int64{}, Placements: map[string]int64{}, Repairs: map[string]int64{}}}
 	if m.silo == nil {
 		own := m.describe()

@@ -43,6 +43,24 @@ func NodeHubs(m *Mesh, path string) int {
 // Trust has the mesh decide with what it holds, however old that is.
 func (m *Mesh) Trust() { m.access.DecideWhile(nil) }
 
+// DeleteTold deletes a node and returns the silos that were not told in time.
+func (m *Mesh) DeleteTold(ctx context.Context, path string) ([]string, error) {
+	r, err := m.nodes.Delete(ctx, Path(path), true, Condition{})
+	if err != nil {
+		return nil, err
+	}
+	return r.Untold, nil
+}
+
+// Replace writes a node as an import does.
+func (m *Mesh) Replace(ctx context.Context, path string, content Content) error {
+	out, err := m.nodes.Import(ctx, []Node{{Path: Path(path), Content: content}})
+	if err == nil {
+		err = out[0].Err
+	}
+	return err
+}
+
 // At reads a node as it was.
 func (m *Mesh) At(ctx context.Context, path string, version int64) (Node, error) {
 	return m.nodes.At(ctx, Path(path), version)

@@ -208,7 +208,7 @@ func (m *Mesh) openNodes(o Options) (err error) {
 		m.access.DecideWhile(current)
 	}
 	m.service, err = nodehub.New(nodehub.Options{Mesh: m.hubs, Store: m.store, Committer: m.commits, Access: m.access, Limits: m.limits,
-		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Isolated: isolated, Confirm: confirm, Shared: m.isShared, Rivals: m.isShared && m.silo == nil, Current: current, Told: m.told, Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate, node.TypeSpace: validateSpace}})
+		Idle: o.Idle, Logger: m.log, StartDelay: delay, Types: types, Isolated: isolated, Confirm: confirm, Shared: m.isShared, Rivals: m.isShared && m.silo == nil, Current: current, Told: m.told, Tell: m.tell(), Validators: map[string]nodehub.Validator{node.TypeActivity: activity.Validate, node.TypeSpace: validateSpace}})
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,16 @@ type ServeOptions struct {
 	Drain time.Duration
 }
 
+// guestGrace is how long a server that takes no new connections keeps those on which a request may come, at most: who asks
+// on one meanwhile is answered.
+const guestGrace = 500 * time.Millisecond
+
+// Listen listens on HOST:PORT for [Mesh.Serve], which ends such a listener under no request; one of net.Listen it closes with
+// the connections that have been opened and not been accepted.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	return httpapi.Listen(ctx, address)
+}
+
 // Serve answers HTTP on l until ctx ends, drains, lets running requests finish, within a bound, and
 // returns. It does not close the mesh.
 func (m *Mesh) Serve(ctx context.Context, l net.Listener, o ServeOptions) error {
@@ -59,7 +69,8 @@ func (m *Mesh) Serve(ctx context.Context, l net.Listener, o ServeOptions) error 
 		}
 		handler.ServeHTTP(w, r)
 	})
-	server := &http.Server{Handler: answer, ReadHeaderTimeout: m.hubs.Bounds().Own(budget.HTTPHeader), IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10,
+	var guests httpapi.Guests
+	server := &http.Server{Handler: answer, ConnState: guests.State, ReadHeaderTimeout: m.hubs.Bounds().Own(budget.HTTPHeader), IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
@@ -78,15 +89,20 @@ func (m *Mesh) Serve(ctx context.Context, l net.Listener, o ServeOptions) error 
 		handler.Close()
 		return fmt.Errorf("serving HTTP: %w", err)
 	}
+	httpapi.Shut(l)
+	closing := l.Close()
+	<-served // it takes nobody any more; those whom it has taken are answered
 	handler.Close()
+	if m.silo == nil || !m.silo.isDead() {
+		guests.Gone(guestGrace, min(o.Drain, guestGrace))
+	}
 	bound, cancel := m.hubs.Bounds().Context(context.WithoutCancel(ctx), budget.HTTPShutdown, "http shutdown")
 	defer cancel()
 	err = server.Shutdown(bound)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = server.Close()
 	}
-	<-served
-	return err
+	return errors.Join(closing, err)
 }
 
 // drain waits for a time, unless the server ends or this silo was killed.

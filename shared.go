@@ -3,6 +3,7 @@ package hubmesh
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"strings"
@@ -127,6 +128,53 @@ func (m *Mesh) told(ctx context.Context) error {
 		return err
 	}
 	return f.relay.Told(ctx)
+}
+
+// hears is what a silo does when another one tells it of a commit; nil where every commit is told before its writer is
+// answered. It waits only where something of the nodes is held.
+func (m *Mesh) hears() func(context.Context, []Path) error {
+	if _, ok := m.store.(*postgres.Store); !ok {
+		return nil
+	}
+	return func(ctx context.Context, paths []Path) error {
+		for _, p := range paths {
+			if m.holds(p) {
+				return m.told(ctx)
+			}
+		}
+		if len(paths) == 0 {
+			return m.told(ctx)
+		}
+		return nil
+	}
+}
+
+// holds tells whether this process may answer from something that it holds of a node: its hub, one that starts with a
+// row that has been read, permissions and collections.
+func (m *Mesh) holds(p Path) bool {
+	_, starts := m.router.InFlight(string(p)) // before the hub is looked up, which takes its place
+	_, assignment := p.Scope()
+	return starts || assignment || m.service.Follows(p)
+}
+
+// tell has the other silos take note of a commit past the hubs of nodes, before it is acknowledged. It returns those
+// that may still answer as before.
+func (m *Mesh) tell() func(context.Context, []Path) []string {
+	if m.silo == nil {
+		return nil
+	}
+	if _, ok := m.store.(*postgres.Store); !ok {
+		return nil
+	}
+	return func(ctx context.Context, paths []Path) (untold []string) {
+		bound := m.hubs.Bounds().Own(budget.Tell)
+		ctx, cancel := m.hubs.Bounds().Context(ctx, budget.Tell, "tell the other silos")
+		defer cancel()
+		for _, u := range m.silo.router.Tell(ctx, paths, bound-budget.Margin(bound)) {
+			untold = append(untold, fmt.Sprintf("%s: %s (bound '%s', %v)", u.Silo, u.Why, budget.Tell, bound))
+		}
+		return untold
+	}
 }
 
 // close ends what follows the database; the store is closed after it.

@@ -57,6 +57,18 @@ func share(t *testing.T, url string) (*hubmesh.Mesh, context.Context) {
 	return m, hubmesh.As(t.Context(), "admin")
 }
 
+// pair starts two processes on a database of their own that know nothing of each other, and makes whoever ctx carries Admin.
+func pair(t *testing.T) (s *pgtest.Server, url string, a, b *hubmesh.Mesh, ctx context.Context) {
+	t.Helper()
+	s, url = database(t)
+	a, ctx = share(t, url)
+	b, _ = share(t, url)
+	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
+		t.Fatal(err)
+	}
+	return s, url, a, b, ctx
+}
+
 // await reads frames until one has a version, minding that they go on from one to the next.
 func await(t *testing.T, w *hubmesh.Watch, version int64) hubmesh.Frame {
 	t.Helper()
@@ -75,12 +87,7 @@ func await(t *testing.T, w *hubmesh.Watch, version int64) hubmesh.Frame {
 
 // CF-7, data §3's incident, issue 4
 func TestTwoProcessesOnOneDatabaseShowEachOthersEditsWithoutARequestBetweenThem(t *testing.T) {
-	_, url := database(t)
-	a, ctx := share(t, url)
-	b, _ := share(t, url)
-	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
-		t.Fatal(err)
-	}
+	_, _, a, b, ctx := pair(t)
 	create := func(m *hubmesh.Mesh, path, kind string) hubmesh.Node {
 		t.Helper()
 		var n hubmesh.Node
@@ -143,12 +150,7 @@ func TestTwoProcessesOnOneDatabaseShowEachOthersEditsWithoutARequestBetweenThem(
 
 // data §3: the control of the incident
 func TestWithoutTheRelayAProcessAnswersAnOldVersionForEver(t *testing.T) {
-	_, url := database(t)
-	a, ctx := share(t, url)
-	b, _ := share(t, url)
-	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
-		t.Fatal(err)
-	}
+	_, _, a, b, ctx := pair(t)
 	n, err := a.Create(ctx, "acme", "Space", map[string]any{"v": 1})
 	if err != nil {
 		t.Fatal(err)
@@ -184,12 +186,7 @@ func eventually(t *testing.T, what string, holds func() error) {
 
 // AC-R1, CF-7
 func TestAGrantAndItsRevocationByAnotherProcessCountHere(t *testing.T) {
-	_, url := database(t)
-	a, ctx := share(t, url)
-	b, _ := share(t, url)
-	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
-		t.Fatal(err)
-	}
+	_, _, a, b, ctx := pair(t)
 	for path, kind := range map[string]string{"acme": "Space"} {
 		if _, err := a.Create(ctx, path, kind, nil); err != nil {
 			t.Fatal(err)
@@ -230,12 +227,7 @@ func TestAGrantAndItsRevocationByAnotherProcessCountHere(t *testing.T) {
 
 // issue 4: a commit whose expected version lost is merged anew, with a condition it is refused
 func TestWritesOfTwoProcessesToOneNodeAreMergedAndNoneIsLost(t *testing.T) {
-	_, url := database(t)
-	a, ctx := share(t, url)
-	b, _ := share(t, url)
-	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
-		t.Fatal(err)
-	}
+	_, _, a, b, ctx := pair(t)
 	if _, err := a.Create(ctx, "acme", "Space", map[string]any{}); err != nil {
 		t.Fatal(err)
 	}
@@ -286,12 +278,7 @@ func TestWritesOfTwoProcessesToOneNodeAreMergedAndNoneIsLost(t *testing.T) {
 
 // storage.md §6: what was missed while the database was away is found
 func TestAfterTheDatabaseWasAwayEveryProcessShowsWhatIsStored(t *testing.T) {
-	s, url := database(t)
-	a, ctx := share(t, url)
-	b, _ := share(t, url)
-	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
-		t.Fatal(err)
-	}
+	s, _, a, b, ctx := pair(t)
 	if _, err := a.Create(ctx, "acme", "Space", nil); err != nil {
 		t.Fatal(err)
 	}

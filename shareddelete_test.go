@@ -7,19 +7,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/hubmesh/hubmesh"
 	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/store"
 )
 
 // data §1.4, issue 4: two processes on one database that know nothing of each other
 func TestASpaceThatOneProcessDeletesWhileAnotherCreatesBelowItLeavesNothing(t *testing.T) {
-	_, url := database(t)
-	a, ctx := share(t, url)
-	b, _ := share(t, url)
-	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
-		t.Fatal(err)
-	}
+	_, url, a, b, ctx := pair(t)
 	eventually(t, "the grant to count", func() error {
 		_, err := b.Create(ctx, "other", "Space", nil)
 		return err

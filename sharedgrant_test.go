@@ -11,12 +11,7 @@ import (
 
 // AC-R1: a grant goes with its node, whichever process makes the next one
 func TestAGrantThatOneProcessDeletedWithItsNodeDoesNotOpenTheNextOneThatAnotherMakesThere(t *testing.T) {
-	_, url := database(t)
-	a, ctx := share(t, url)
-	b, _ := share(t, url)
-	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
-		t.Fatal(err)
-	}
+	_, url, a, b, ctx := pair(t)
 	if _, err := a.Create(ctx, "acme", "Space", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +50,7 @@ func TestAGrantThatOneProcessDeletedWithItsNodeDoesNotOpenTheNextOneThatAnotherM
 
 // AC-R1, issue 4: where changes may have been missed, permissions are looked up before anything else
 func TestAProcessThatLooksEverythingUpAnewShowsNothingNewByGrantsOfBefore(t *testing.T) {
-	_, url := database(t)
-	a, ctx := share(t, url)
-	b, _ := share(t, url)
-	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
-		t.Fatal(err)
-	}
+	_, _, a, b, ctx := pair(t)
 	if _, err := a.Create(ctx, "acme", "Space", map[string]any{"s": "old"}); err != nil {
 		t.Fatal(err)
 	}

@@ -23,12 +23,7 @@ func TestStreamsAndGrantsGoBackWithWhatTheDatabaseHasLost(t *testing.T) {
 }
 
 func goesBack(t *testing.T, breaks bool) {
-	_, url := database(t)
-	a, ctx := share(t, url)
-	b, _ := share(t, url)
-	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
-		t.Fatal(err)
-	}
+	_, url, a, b, ctx := pair(t)
 	for path, kind := range map[string]string{"acme": "Space"} {
 		if _, err := a.Create(ctx, path, kind, nil); err != nil {
 			t.Fatal(err)
@@ -121,12 +116,7 @@ delete from mesh_changes; commit`)
 // data §1.3, issue 4: failover to a standby that has lost its last transactions
 // Before it is noticed that commits were lost, a write over a lost row meets another one of the same version.
 func TestAWriteOverALostRowKeepsWhatTookItsPlace(t *testing.T) {
-	_, url := database(t)
-	a, ctx := share(t, url)
-	b, _ := share(t, url)
-	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
-		t.Fatal(err)
-	}
+	_, url, a, b, ctx := pair(t)
 	if _, err := a.Create(ctx, "acme", "Space", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -166,13 +156,8 @@ delete from mesh_node_history h using kept k where k.path = h.path and h.version
 
 // issue 4: whatever the change rows say, a restore is noticed
 func TestABackupThatIsRestoredUnderRunningProcessesIsNoticed(t *testing.T) {
-	server, url := database(t)
-	a, ctx := share(t, url)
-	b, _ := share(t, url)
+	server, url, a, b, ctx := pair(t)
 	meshes := map[string]*hubmesh.Mesh{"a": a, "b": b}
-	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := a.Create(ctx, "acme", "Space", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -15,12 +15,7 @@ import (
 
 // CF-7, issue 4
 func TestADeletionIsNotLostWhereTheSequenceOfThePositionsWasMoved(t *testing.T) {
-	_, url := database(t)
-	a, ctx := share(t, url)
-	b, _ := share(t, url)
-	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
-		t.Fatal(err)
-	}
+	_, url, a, b, ctx := pair(t)
 	if _, err := a.Create(ctx, "acme", "Space", nil); err != nil {
 		t.Fatal(err)
 	}

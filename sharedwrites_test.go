@@ -10,12 +10,7 @@ import (
 
 // data §1.3.1, issue 4: an acknowledged write is stored, whatever its process had been told before
 func TestAProcessThatHasNotHeardOfAnAcknowledgedWriteLosesNoneAndRefusesNone(t *testing.T) {
-	_, url := database(t)
-	a, ctx := share(t, url)
-	b, _ := share(t, url)
-	if err := a.Grant(hubmesh.AsSystem(t.Context()), "", "admin", "Admin"); err != nil {
-		t.Fatal(err)
-	}
+	_, _, a, b, ctx := pair(t)
 	if _, err := a.Create(ctx, "acme", "Space", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package hubmesh
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,20 +17,25 @@ import (
 	"github.com/hubmesh/hubmesh/internal/hub"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/route"
+	"github.com/hubmesh/hubmesh/internal/store"
 )
 
 // why is what this process has observed of one address. It claims nothing else.
 type why struct {
-	Address    string          `json:"address"`
-	AnsweredBy string          `json:"answeredBy"` // the process
-	ObservedAt time.Time       `json:"observedAt"`
-	Kind       string          `json:"kind"`   // "node" or "process"
-	Clause     string          `json:"clause"` // on one line
-	Hub        *whyHub         `json:"hub,omitempty"`
-	Activation string          `json:"activation,omitempty"` // of a hub that is not published: in-flight(ms), none-recorded, unknown
-	Bounds     []whyBound      `json:"bounds"`               // which bound would fire, in the order of their size
-	Cluster    *whyCluster     `json:"cluster,omitempty"`    // of a silo: what it and others have observed
-	Lapses     []content.Lapse `json:"lapses,omitempty"`     // recent content reads of this address that lapsed; for an Admin of the root scope
+	Address    string      `json:"address"`
+	AnsweredBy string      `json:"answeredBy"` // the process
+	ObservedAt time.Time   `json:"observedAt"`
+	Kind       string      `json:"kind"`   // "node" or "process"
+	Clause     string      `json:"clause"` // on one line
+	Hub        *whyHub     `json:"hub,omitempty"`
+	Activation string      `json:"activation,omitempty"` // of a hub that is not published: in-flight(ms), none-recorded, unknown
+	Bounds     []whyBound  `json:"bounds"`               // which bound would fire, in the order of their size
+	Cluster    *whyCluster `json:"cluster,omitempty"`    // of a silo: what it and others have observed
+	// AsKnown says that permissions can not be determined for the moment, and by what this was answered.
+	AsKnown string `json:"asKnown,omitempty"`
+	// Store says why it is not known whether there is such a node.
+	Store  string          `json:"store,omitempty"`
+	Lapses []content.Lapse `json:"lapses,omitempty"` // recent content reads of this address that lapsed; for an Admin of the root scope
 }
 
 // whyCluster is what the silos that have to do with an address have observed of it.
@@ -69,6 +76,19 @@ func whyOf(x cluster.Explanation) *whyCluster {
 	return w
 }
 
+// fired are the silos whose answer was waited for until a bound fired.
+func (w *whyCluster) fired(b budget.Bound) (silos []string) {
+	if w == nil {
+		return nil
+	}
+	for _, o := range w.Observations {
+		if o.Fired == b.String() && !slices.Contains(silos, o.Silo) {
+			silos = append(silos, o.Silo)
+		}
+	}
+	return silos
+}
+
 type whyHub struct {
 	Kind      string           `json:"kind"`
 	RunLevel  string           `json:"runLevel"`
@@ -86,6 +106,8 @@ type whyBound struct {
 	Name string `json:"name"`
 	MS   int64  `json:"ms"`
 	For  string `json:"for"`
+	// Fired are the silos for which this bound has just ended the wait for an answer.
+	Fired []string `json:"fired,omitempty"`
 }
 
 type inspectAPI struct{ m *Mesh }
@@ -101,17 +123,20 @@ func (a inspectAPI) Why(ctx context.Context, address string) (any, error) {
 	}
 	if route.IsProcessAddress(path.Partition()) {
 		w.Kind = "process"
-		if err := m.nodes.Require(ctx, "", access.Administer); err != nil {
-			return nil, err
-		}
-	} else if err := m.nodes.Require(ctx, path, access.Read); err != nil {
+		err = m.nodes.Require(ctx, "", access.Administer)
+	} else {
+		err = m.nodes.Require(ctx, path, access.Read)
+	}
+	if w.AsKnown, err = a.operator(ctx, err); err != nil {
 		return nil, err
 	}
 	probe := m.hubs.Probe(string(path), nil)
 	// What the hub awaits, and what others have read in vain, names the paths of others.
 	admin, err := m.nodes.IsAdmin(ctx)
-	if err != nil {
+	if known, err := a.operator(ctx, err); err != nil {
 		return nil, err
+	} else if known != "" {
+		admin, w.AsKnown = true, known
 	}
 	if !admin {
 		probe = probe.Discreet()
@@ -129,7 +154,9 @@ func (a inspectAPI) Why(ctx context.Context, address string) (any, error) {
 		// Whether there is such a node is the store's to say; asking it starts nothing.
 		bound, cancel := m.hubs.Bounds().Context(ctx, budget.StoreRead, "why")
 		defer cancel()
-		if _, err := m.store.Read(bound, path); err != nil {
+		if _, err := m.store.Read(bound, path); admin && errors.As(err, new(*store.UnavailableError)) {
+			w.Store = err.Error() // what the silos have observed is worth the more
+		} else if err != nil {
 			return nil, err
 		}
 	}
@@ -144,8 +171,8 @@ func (a inspectAPI) Why(ctx context.Context, address string) (any, error) {
 			w.Clause, w.Activation = owner.Clause, ""
 		}
 	}
-	for _, b := range []budget.Bound{budget.StoreRead, budget.Read, budget.Commit, budget.Defer, budget.Activate, budget.Request, budget.Initialise} {
-		w.Bounds = append(w.Bounds, whyBound{b.String(), m.hubs.Bounds().Own(b).Milliseconds(), b.Doc()})
+	for _, b := range []budget.Bound{budget.Observe, budget.StoreRead, budget.Read, budget.Commit, budget.Defer, budget.Activate, budget.Request, budget.Initialise} {
+		w.Bounds = append(w.Bounds, whyBound{b.String(), m.hubs.Bounds().Own(b).Milliseconds(), b.Doc(), w.Cluster.fired(b)})
 	}
 	for _, l := range m.content.Lapses() {
 		if admin && l.Target == string(path) && len(w.Lapses) < 10 {
@@ -157,7 +184,7 @@ func (a inspectAPI) Why(ctx context.Context, address string) (any, error) {
 
 // Lapses lists the recent lapses, for an Admin of the root scope.
 func (a inspectAPI) Lapses(ctx context.Context) (any, error) {
-	if err := a.m.nodes.Require(ctx, "", access.Administer); err != nil {
+	if _, err := a.operator(ctx, a.m.nodes.Require(ctx, "", access.Administer)); err != nil {
 		return nil, err
 	}
 	return map[string]any{"process": a.m.id, "lapses": a.m.content.Lapses()}, nil
@@ -169,6 +196,22 @@ func (a inspectAPI) HoldsNothing(ctx context.Context) bool { return a.m.nodes.Ho
 // IsAdmin tells whether the caller administers the root scope.
 func (a inspectAPI) IsAdmin(ctx context.Context) (bool, error) {
 	return a.m.nodes.IsAdmin(ctx)
+}
+
+// WasAdmin tells whether the caller administered the root scope by what was heard of last.
+func (a inspectAPI) WasAdmin(ctx context.Context) bool { return a.m.nodes.WasAdmin(ctx) }
+
+// operator lets in whoever err does not refuse, and an Admin of the root scope as it was known last where err says that
+// permissions are undetermined. asKnown then says what the answer stands on.
+func (a inspectAPI) operator(ctx context.Context, err error) (asKnown string, _ error) {
+	if err == nil || !errors.As(err, new(*access.UndeterminedError)) || !a.m.nodes.WasAdmin(ctx) {
+		return "", err
+	}
+	why := "the assignments are read anew"
+	if f := a.m.shared; f != nil && !f.feed.Current() {
+		why = fmt.Sprintf("what other processes commit could not be read for %v", f.feed.Behind().Round(time.Second))
+	}
+	return "the caller is answered as the Admin that it was when that was known last: " + why, nil
 }
 
 // metrics is the registry that /metrics shows.

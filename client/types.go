@@ -68,6 +68,9 @@ type Result struct {
 type Deletion struct {
 	Deleted int64 `json:"deleted"`
 	Version int64 `json:"version"` // of the tombstone
+	// Untold are silos that may still answer for what was deleted for a moment, and why: a bound fired before they had
+	// heard of it.
+	Untold []string `json:"untold,omitempty"`
 }
 
 // Identity is who the caller is.

@@ -108,7 +108,7 @@ func (c *serveCmd) Run(ctx context.Context, s std) error {
 		return err
 	}
 	// The port first: a process that can not listen must not open the data.
-	l, err := net.Listen("tcp", c.Listen)
+	l, err := hubmesh.Listen(ctx, c.Listen)
 	if err != nil {
 		return listenError(c.Listen, err)
 	}

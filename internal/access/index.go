@@ -90,6 +90,10 @@ func (x *Index) Evaluator() *Evaluator {
 	return x.current.Load()
 }
 
+// Known returns the snapshot of what was heard of last, however old that is: to tell an operator what goes on, never to
+// decide about a node.
+func (x *Index) Known() *Evaluator { return x.current.Load() }
+
 // Load reads every assignment that the store holds and makes the index able to decide. An error of the
 // sequence leaves it as it was. Load may be called again, one at a time: what it then does not find, and what did not
 // change meanwhile, is gone. nodes is read after Load has begun to note the changes.

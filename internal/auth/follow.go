@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -12,6 +13,7 @@ type Credential struct {
 	secret  string
 	id      string
 	expires time.Time // zero: never
+	asKnown bool      // it was let in by what was known of it last
 }
 
 // followed is the end of one credential, for everything that is open with it. It needs no goroutine: a
@@ -39,7 +41,11 @@ func (c *Credential) Follow(ctx context.Context) (over <-chan struct{}, release 
 	release = sync.OnceFunc(func() { c.keeper.unfollow(c.id, f) })
 	// Followed first, checked second: a revocation since the request was let in is seen by one of the two.
 	if _, known := c.keeper.known(c.secret); !known {
-		if _, err := c.keeper.check(ctx, c.secret); err != nil {
+		_, err := c.keeper.check(ctx, c.secret)
+		if _, was := c.keeper.lastKnown(c.secret); c.asKnown && was && errors.As(err, new(*UnavailableError)) {
+			err = nil
+		}
+		if err != nil {
 			release()
 			return nil, nil, err
 		}

@@ -86,6 +86,22 @@ func (k *keeper) known(secret string) (Record, bool) {
 	return c.record, !c.record.expired()
 }
 
+// lastKnown is the record as it was when it could last be looked up, of a credential whose end has not been heard of.
+func (k *keeper) lastKnown(secret string) (Record, bool) {
+	d := digestOf(secret)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c, ok := k.cache[d]
+	return c.record, ok && !c.record.expired()
+}
+
+// forget drops a credential that was found not to be good.
+func (k *keeper) forget(d digest) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.cache, d)
+}
+
 // check answers from the store: the record, *[UnauthenticatedError] or *[UnavailableError].
 func (k *keeper) check(ctx context.Context, secret string) (Record, error) {
 	if !wellFormed(k.prefix, secret) {
@@ -100,6 +116,9 @@ func (k *keeper) check(ctx context.Context, secret string) (Record, error) {
 	defer cancel()
 	r, err := k.read(ctx, d.id())
 	var absent *store.NotFoundError
+	if errors.As(err, &absent) || err == nil && (r.Revoked || r.expired()) {
+		k.forget(d)
+	}
 	switch {
 	case errors.As(err, &absent):
 		return Record{}, &UnauthenticatedError{Reason: fmt.Sprintf("this %s is not known", k.what)}

@@ -67,6 +67,27 @@ func (s *Service) token(r *http.Request, token string) (*message.Identity, *Cred
 	return &message.Identity{Subject: record.Subject, Name: record.Name, Token: true}, credential(&s.Tokens.keeper, token, record), nil
 }
 
+// AsKnown is Authenticate by what was known of the credential when its record could last be looked up, for whoever is told
+// what goes on while the store does not answer. An end that was heard of since counts. What was not known here, or is
+// no credential, is answered *[UnavailableError].
+func (s *Service) AsKnown(r *http.Request) (*message.Identity, *Credential, error) {
+	k, secret, token := &s.Tokens.keeper, "", false
+	if header := r.Header.Get("Authorization"); header != "" {
+		secret, token = bearer(header)
+	} else if have, err := r.Cookie(cookieName); err == nil {
+		k, secret = &s.Sessions.keeper, have.Value
+	}
+	record, known := k.lastKnown(secret)
+	if !known {
+		return nil, nil, &UnavailableError{What: k.what, Err: errNotKnown}
+	}
+	c := credential(k, secret, record)
+	c.asKnown = true
+	return &message.Identity{Subject: record.Subject, Name: record.Name, Token: token}, c, nil
+}
+
+var errNotKnown = errors.New("the store does not answer, and it was not seen here before")
+
 func credential(k *keeper, secret string, r Record) *Credential {
 	return &Credential{keeper: k, secret: secret, id: r.ID, expires: r.Expires}
 }

@@ -22,6 +22,9 @@ const (
 	ForeignRead
 	Confirm
 	Ride
+	Tell
+	CatchUp
+	Observe
 	Commit
 	Delete
 	Quiesce
@@ -65,6 +68,9 @@ var bounds = [count]row{
 	ForeignRead:   {name: "foreign-read", own: 2 * time.Second, work: true, doc: "one read of a row that another process has changed; what was changed later waits"},
 	Confirm:       {name: "confirm", own: time.Second, doc: "asking the membership whether this silo is still the one to answer"},
 	Ride:          {name: "ride", own: 3 * time.Second, doc: "asking again for a client while the silo of a node comes or goes"},
+	Tell:          {name: "tell", own: 3 * time.Second, doc: "telling the other silos what was deleted or replaced, before it is acknowledged"},
+	CatchUp:       {name: "catch-up", own: time.Second, doc: "hearing of what was committed until now, for another silo that waits"},
+	Observe:       {name: "observe", own: time.Second, doc: "asking another silo what it has observed, for people"},
 	Commit:        {name: "commit", own: 20 * time.Second, work: true, doc: "one group commit, queue included"},
 	Delete:        {name: "delete", own: 30 * time.Second, doc: "deleting a subtree"},
 	Quiesce:       {name: "quiesce", own: 2 * time.Second, doc: "waiting for a disposed hub's own asks"},
@@ -87,7 +93,7 @@ var bounds = [count]row{
 
 // nested lists which bound must be smaller than which: the first lapses inside the second.
 var nested = [][2]Bound{
-	{Read, Request}, {Defer, Request}, {TokenCheck, Read}, {StoreRead, TokenCheck}, {Confirm, StoreRead}, {ForeignRead, StoreRead}, {Confirm, Ride}, {Ride, Read}, {StoreRead, Read},
+	{Read, Request}, {Defer, Request}, {TokenCheck, Read}, {StoreRead, TokenCheck}, {Confirm, StoreRead}, {ForeignRead, StoreRead}, {Confirm, Ride}, {Ride, Read}, {CatchUp, Tell}, {Observe, Read}, {Tell, Delete}, {StoreRead, Read},
 	{StoreRead, Activate}, {StoreRead, Resolve}, {Activate, Initialise}, {Commit, Request}, {Commit, Delete}, {Delete, Request},
 	{Quiesce, HostedDispose}, {HostedDispose, Watchdog}, {Watchdog, Teardown}, {Handshake, Read}, {SiloDial, Handshake}, {SiloWrite, Read}, {HTTPShutdown, Teardown},
 	{HTTPHeader, HTTPBody}, {HTTPBody, Request}, {ContentIO, Request},

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/cluster/claim"
 	"github.com/hubmesh/hubmesh/internal/cluster/directory"
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
@@ -49,11 +50,13 @@ type Config struct {
 	ResolveTries int           // how often a resolution asks again, inside its budget
 	Cache        int           // remembered answers; beyond it any one goes
 	Placement    Placement
+	Observe      time.Duration // another silo's answer to what it has observed: the bound "observe"
 }
 
 // Defaults returns the sizes of protocol.md §7.
 func Defaults() Config {
-	return Config{Directory: directory.Defaults(), Claims: claim.Defaults(), LookupBound: 2 * time.Second,
+	bounds := budget.Defaults()
+	return Config{Observe: bounds.Own(budget.Observe), Directory: directory.Defaults(), Claims: claim.Defaults(), LookupBound: 2 * time.Second,
 		ViewBound: 500 * time.Millisecond, ResolveTries: 12, Cache: 262_144, Placement: DefaultPlacement()}
 }
 
@@ -82,6 +85,7 @@ type Core struct {
 	pushing map[membership.Epoch]*push
 	counts  Counts
 	explain func(addr string) wire.Answer
+	follow  func(addrs []string, answer func(wire.Answer))
 }
 
 // push is a view on its way to one peer. There is one at a time for each.
@@ -109,6 +113,7 @@ func New(c turn.Clock, caller Caller, host Host, watch claim.Observer, cfg Confi
 	k.Owner = directory.NewOwner(c, k, k.Locator, cfg.Directory)
 	k.Claims = claim.New(c, k, host, watch, cfg.Claims)
 	k.explain = func(string) wire.Answer { return wire.Explained{} }
+	k.follow = func(_ []string, answer func(wire.Answer)) { answer(wire.OK{}) }
 	return k
 }
 
@@ -268,6 +273,10 @@ func (k *Core) Handle(m wire.Request, answer func(wire.Answer)) {
 				a.Items[i] = k.Claims.Locate(m.From, it)
 			}
 			answer(a)
+		}
+	case wire.Committed:
+		if k.meant(m.Head, answer) {
+			k.follow(m.Addrs, answer)
 		}
 	case wire.SlotQuery:
 		if k.meant(m.Head, answer) {

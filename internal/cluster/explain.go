@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
+	"github.com/hubmesh/hubmesh/internal/budget"
 	"github.com/hubmesh/hubmesh/internal/cluster/claim"
 	"github.com/hubmesh/hubmesh/internal/cluster/directory"
 	"github.com/hubmesh/hubmesh/internal/cluster/membership"
@@ -19,6 +21,7 @@ type Observation struct {
 	Role    string `json:"role"`
 	TookMS  int64  `json:"tookMs"`
 	Missing string `json:"missing,omitempty"` // set: it did not answer, and why
+	Fired   string `json:"fired,omitempty"`   // set: the bound that has ended the wait for it
 	Suspect bool   `json:"suspect,omitempty"` // the asker's judgement of it
 	PongMS  *int64 `json:"lastPongMs,omitempty"`
 
@@ -68,9 +71,6 @@ type Historian interface {
 	History(addr string) json.RawMessage
 }
 
-// explainBound is how long a silo is waited for.
-const explainBound = time.Second
-
 // Explain asks this silo, the owner of the address's slot and whoever that one names what they have
 // observed. done is called once, on the turn.
 func (s *Silo) Explain(addr string, done func(Explanation)) {
@@ -107,12 +107,12 @@ func (s *Silo) Explain(addr string, done func(Explanation)) {
 // askFor asks a silo for its observation, this one included.
 func (s *Silo) askFor(addr string, m membership.Member, role string, done func(Observation)) {
 	begin := s.clock.Now()
-	s.Ask(m, wire.Explain{Addr: addr}, explainBound, func(a wire.Answer, err error) {
+	s.Ask(m, wire.Explain{Addr: addr}, s.config.Observe, func(a wire.Answer, err error) {
 		o := Observation{Silo: m.Name, Epoch: m.Epoch.String(), Role: role}
 		text, ok := a.(wire.Explained)
 		switch {
 		case err != nil:
-			o.Missing = err.Error()
+			o.Missing, o.Fired = s.unobserved(begin, err)
 		case !ok:
 			o.Missing = "it answered something else"
 		default:
@@ -128,6 +128,14 @@ func (s *Silo) askFor(addr string, m membership.Member, role string, done func(O
 		}
 		done(o)
 	})
+}
+
+// unobserved says why a silo that was asked at begin did not answer, and which bound has fired where one has.
+func (s *Silo) unobserved(begin time.Duration, err error) (why, fired string) {
+	if s.clock.Now()-begin < s.config.Observe {
+		return err.Error(), ""
+	}
+	return fmt.Sprintf("%v (bound '%s', %v)", err, budget.Observe, s.config.Observe), budget.Observe.String()
 }
 
 // explainTo answers another silo, or this one.

@@ -66,7 +66,7 @@ type Silo struct {
 func NewSilo(p Parts) *Silo {
 	s := &Silo{parts: p}
 	s.Core = New(p.Clock, s, host{p.Host, s}, p.Watch, p.Config)
-	s.explain = s.explainTo
+	s.explain, s.follow = s.explainTo, s.committed
 	s.Detector = membership.NewDetector(p.Clock, s, p.Pace, func(m membership.Member) { s.Member.Vote(m) })
 	s.judge = s.Detector
 	s.Member = membership.NewSilo(p.Clock, p.Table, s, p.Rand, p.Timing, p.Me, membership.Events{

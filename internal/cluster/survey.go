@@ -93,6 +93,7 @@ type SiloReport struct {
 	Epoch   string          `json:"epoch"`
 	TookMS  int64           `json:"tookMs"`
 	Missing string          `json:"missing,omitempty"` // set: it did not answer, and why
+	Fired   string          `json:"fired,omitempty"`   // set: the bound that has ended the wait for it
 	Status  json.RawMessage `json:"status,omitempty"`
 }
 
@@ -119,12 +120,12 @@ func (s *Silo) Survey(done func([]SiloReport)) {
 
 func (s *Silo) reportOf(m membership.Member, done func(SiloReport)) {
 	begin := s.clock.Now()
-	s.Ask(m, wire.Explain{}, explainBound, func(a wire.Answer, err error) {
+	s.Ask(m, wire.Explain{}, s.config.Observe, func(a wire.Answer, err error) {
 		r := SiloReport{Silo: m.Name, Epoch: m.Epoch.String(), TookMS: (s.clock.Now() - begin).Milliseconds()}
 		text, ok := a.(wire.Explained)
 		switch {
 		case err != nil:
-			r.Missing = err.Error()
+			r.Missing, r.Fired = s.unobserved(begin, err)
 		case !ok || !json.Valid([]byte(text.Observation)):
 			r.Missing = "it answered something else"
 		default:

@@ -187,6 +187,11 @@ func TestWithTheDatabaseAwayTheViewHoldsAndPermissionsAreUndeterminedUntilItIsBa
 	look := c.watch(nodes[0])
 	from := (<-look.events).Version
 
+	unseen, err := a.client().CreateToken(t.Context(), "admin", "of nobody's")
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	proxy.Refuse(true)
 	proxy.Cut()
 	away := time.After(longer(3*time.Second, 60*time.Second)) // the fault itself
@@ -212,6 +217,21 @@ func TestWithTheDatabaseAwayTheViewHoldsAndPermissionsAreUndeterminedUntilItIsBa
 			}
 			return nil
 		})
+		// What goes on is told to the operator all the same, as it was known last, and to nobody else.
+		text, err := p.client().ClusterStatus(t.Context())
+		if err != nil || !strings.Contains(string(text), `"answered":3`) {
+			t.Errorf("%s tells its operator of the cluster: %.300s %v", p.name, text, err)
+		}
+		if text, err := p.client().Why(t.Context(), nodes[0]); err != nil || !strings.Contains(string(text), `"observations"`) {
+			t.Errorf("%s tells its operator of a node: %.300s %v", p.name, text, err)
+		}
+		stranger, err := client.New(client.Options{Server: p.url, Token: unseen.Token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stranger.ClusterStatus(t.Context()); !client.HasCode(err, "unavailable") {
+			t.Errorf("%s tells somebody whom it had not seen: %v", p.name, err)
+		}
 		wait(t, p.name+" to be unready", func() error {
 			if text, err := p.unready(); err != nil || text == "" {
 				return fmt.Errorf("it is ready: %w", err)

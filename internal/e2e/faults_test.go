@@ -203,8 +203,14 @@ func TestASiloThatWasFrozenServesNothingStaleAndComesBack(t *testing.T) {
 	writing.further(t, 2)
 	a.signal(syscall.SIGSTOP)
 	thaw := time.After(1600 * time.Millisecond) // the fault itself
-	if x := b.why(nodes[0]); len(x.Cluster.Missing) != 1 || !strings.HasPrefix(x.Cluster.Missing[0], "a: ") {
+	x := b.why(nodes[0])
+	if len(x.Cluster.Missing) != 1 || !strings.HasPrefix(x.Cluster.Missing[0], "a: ") || !strings.Contains(x.Cluster.Missing[0], "bound 'observe', 1s") {
 		t.Errorf("why says of a frozen owner: %+v", x.Cluster)
+	}
+	for _, bound := range x.Bounds {
+		if fired := strings.Join(bound.Fired, " "); (fired != "") != (bound.Name == "observe") || fired != "" && fired != "a" {
+			t.Errorf("the bound '%s' is said to have fired for '%s'", bound.Name, fired)
+		}
 	}
 	<-thaw
 	a.signal(syscall.SIGCONT)
@@ -358,7 +364,7 @@ func newer(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.Replace(string(text), "const Version = 2\n", "const Version = 3\n", 1)
+	changed := strings.Replace(string(text), "const Version = 3\n", "const Version = 4\n", 1)
 	if changed == string(text) {
 		t.Fatal("the wire version is not where this test looks for it")
 	}

@@ -301,7 +301,10 @@ type explanation struct {
 		}
 		Answered, Missing []string
 	}
-	Bounds []struct{ Name string }
+	Bounds []struct {
+		Name  string
+		Fired []string
+	}
 }
 
 func (p *silo) why(path string) explanation {

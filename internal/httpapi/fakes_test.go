@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hubmesh/hubmesh/internal/access"
 	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/query"
@@ -35,6 +36,8 @@ type mesh struct {
 	create  func(context.Context) // runs in a create, when set
 	cond    FileCondition         // of the last change of a file
 	pass    *pass                 // of those with a token; nil is one without an end
+	was     map[string]bool       // subjects that were known, and whether they were Admin
+	unsure  bool                  // nobody can be determined
 }
 
 func newMesh(nodes ...node.Node) *mesh {
@@ -144,13 +147,13 @@ type hasChildren struct{}
 func (hasChildren) Error() string       { return "the node has children" }
 func (hasChildren) ProblemCode() string { return "has_children" }
 
-func (m *mesh) Delete(ctx context.Context, path node.Path, recursive bool, cond Condition) (int, int64, error) {
+func (m *mesh) Delete(ctx context.Context, path node.Path, recursive bool, cond Condition) (Deletion, error) {
 	n, err := m.Get(ctx, path)
 	if err != nil {
-		return 0, 0, err
+		return Deletion{}, err
 	}
 	if cond.Version != 0 && cond.Version != n.Version {
-		return 0, 0, &store.ConflictError{Path: path, Expected: cond.Version, Actual: n.Version}
+		return Deletion{}, &store.ConflictError{Path: path, Expected: cond.Version, Actual: n.Version}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,12 +164,12 @@ func (m *mesh) Delete(ctx context.Context, path node.Path, recursive bool, cond 
 		}
 	}
 	if len(gone) > 1 && !recursive {
-		return 0, 0, hasChildren{}
+		return Deletion{}, hasChildren{}
 	}
 	for _, p := range gone {
 		delete(m.nodes, p)
 	}
-	return len(gone), n.Version + 1, nil
+	return Deletion{Deleted: len(gone), Version: n.Version + 1}, nil
 }
 
 func (m *mesh) Children(ctx context.Context, path node.Path, page store.Page) ([]store.Entry, string, error) {
@@ -365,7 +368,23 @@ func (m *mesh) Cluster(ctx context.Context) (any, error) {
 func (m *mesh) HoldsNothing(context.Context) bool { return m.nothing }
 
 func (m *mesh) IsAdmin(ctx context.Context) (bool, error) {
+	if m.unsure {
+		return false, &access.UndeterminedError{}
+	}
 	return message.IdentityFrom(ctx).Subject == "root", nil
+}
+
+func (m *mesh) WasAdmin(ctx context.Context) bool {
+	return m.was[message.IdentityFrom(ctx).Subject]
+}
+
+// AsKnown knows those that was says of.
+func (m *mesh) AsKnown(r *http.Request) (*message.Identity, Credential, error) {
+	subject := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if _, known := m.was[subject]; known {
+		return &message.Identity{Subject: subject}, nil, nil
+	}
+	return nil, nil, errors.New("not known")
 }
 
 // Authenticate takes the name of the subject for its token.
@@ -375,6 +394,8 @@ func (m *mesh) Authenticate(r *http.Request) (*message.Identity, Credential, err
 	case subject == "wrong":
 		return nil, nil, problem("unauthenticated", "this token is not known")
 	case subject == "away":
+		return nil, nil, problem("unavailable", "the token could not be checked; keep it and try again")
+	case ok && m.unsure:
 		return nil, nil, problem("unavailable", "the token could not be checked; keep it and try again")
 	case ok:
 		return &message.Identity{Subject: subject}, m.credential(), nil

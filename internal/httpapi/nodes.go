@@ -243,11 +243,11 @@ func (s *Server) deleteNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	deleted, version, err := s.Nodes.Delete(r.Context(), path, recursive, cond)
+	deletion, err := s.Nodes.Delete(r.Context(), path, recursive, cond)
 	if err != nil {
 		return missing(path, unmet(cond, err))
 	}
-	return s.writeJSON(w, r, http.StatusOK, map[string]int64{"deleted": int64(deleted), "version": version})
+	return s.writeJSON(w, r, http.StatusOK, deletion)
 }
 
 // boolean reads a boolean of the query: present without a value is true.

@@ -4,9 +4,9 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
 )
 
@@ -64,12 +64,7 @@ func (p *Problem) retrySeconds() int {
 const mostSaid = 1000
 
 // short cuts a text that is longer than a problem says.
-func short(text string) string {
-	if len(text) <= mostSaid {
-		return text
-	}
-	return strings.ToValidUTF8(text[:mostSaid], "") + "…"
-}
+func short(text string) string { return message.Shorten(text, mostSaid) }
 
 // MarshalJSON writes the fixed members over the further ones. Texts are cut at [mostSaid].
 func (p *Problem) MarshalJSON() ([]byte, error) {

@@ -32,6 +32,7 @@ type operation struct {
 	open     bool // serves everybody without asking who
 	degrades bool // a credential that is not good makes the caller Anonymous
 	admin    bool // for an Admin of the root scope
+	asKnown  bool // an Admin is answered while nobody can be determined, by what was known last: it tells what goes on, and of no node
 	needs    func(*Services) bool
 	handle   func(*Server, http.ResponseWriter, *http.Request) error
 }
@@ -136,13 +137,13 @@ var operations = []operation{
 		answers: []answer{{http.StatusAccepted, "Activity", "", "the activity node"}}, codes: []string{"bad_request", "invalid_json", "forbidden", "not_found"},
 		needs: func(s *Services) bool { return s.Importer != nil }, handle: (*Server).startImport},
 	{method: "GET", path: "/api/why/{address}", id: "why", tag: "operation", summary: "What is observed of the hub at an address, by its silo as well",
-		answers: []answer{{http.StatusOK, "Any", "", "what is observed now"}}, codes: pathCodes, needs: hasInspector, handle: (*Server).why},
+		answers: []answer{{http.StatusOK, "Any", "", "what is observed now"}}, codes: pathCodes, needs: hasInspector, asKnown: true, handle: (*Server).why},
 	{method: "GET", path: "/api/cluster", id: "cluster", tag: "operation", summary: "What every silo of the cluster says of itself", admin: true,
-		answers: []answer{{http.StatusOK, "Cluster", "", "the silos, those that did not answer with the reason"}}, codes: []string{"forbidden"}, needs: hasInspector, handle: (*Server).cluster},
+		answers: []answer{{http.StatusOK, "Cluster", "", "the silos, those that did not answer with the reason"}}, codes: []string{"forbidden"}, needs: hasInspector, asKnown: true, handle: (*Server).cluster},
 	{method: "GET", path: "/api/cluster/watch", id: "watchCluster", tag: "live", summary: "The same each second, as server-sent events", admin: true,
-		answers: []answer{{http.StatusOK, "", mediaEvents, "an event `status` a second"}}, codes: []string{"forbidden", "overloaded"}, needs: hasInspector, handle: (*Server).watchCluster},
+		answers: []answer{{http.StatusOK, "", mediaEvents, "an event `status` a second"}}, codes: []string{"forbidden", "overloaded"}, needs: hasInspector, asKnown: true, handle: (*Server).watchCluster},
 	{method: "GET", path: "/api/lapses", id: "lapses", tag: "operation", summary: "Recent reads without an answer, newest first", admin: true,
-		answers: []answer{{http.StatusOK, "Any", "", "the lapses"}}, codes: []string{"forbidden"}, needs: hasInspector, handle: (*Server).lapses},
+		answers: []answer{{http.StatusOK, "Any", "", "the lapses"}}, codes: []string{"forbidden"}, needs: hasInspector, asKnown: true, handle: (*Server).lapses},
 	{method: "GET", path: "/api/whoami", id: "whoami", tag: "operation", summary: "Who the caller is",
 		answers: []answer{{http.StatusOK, "WhoAmI", "", "the caller"}}, handle: (*Server).whoami},
 	{method: "POST", path: "/api/tokens", id: "createToken", tag: "operation", summary: "Make a token; it is shown this once", body: "TokenRequest", admin: true,

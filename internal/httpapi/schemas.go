@@ -40,7 +40,7 @@ func schemas() object {
 		"Node": node, "NodePatch": patch,
 		"NodeList": shape([]string{"nodes"}, object{"nodes": list(reference("Node"))}),
 		"Outcomes": shape([]string{"results"}, object{"results": list(shape(nil, object{"path": text, "version": whole, "error": reference("Problem")}))}),
-		"Deleted":  shape([]string{"deleted", "version"}, object{"deleted": whole, "version": whole}),
+		"Deleted":  shape([]string{"deleted", "version"}, object{"deleted": whole, "version": whole, "untold": list(text)}),
 		"Child": shape([]string{"path", "id", "version", "hasChildren"}, object{
 			"path": text, "id": text, "name": text, "nodeType": text, "icon": text, "order": object{"type": "integer"}, "version": whole, "hasChildren": truth,
 		}),
@@ -69,7 +69,7 @@ func schemas() object {
 		"Cluster": shape([]string{"cluster", "askedBy", "answered", "missing", "silos"}, object{
 			"cluster": truth, "askedBy": text, "observedAt": when, "answered": whole, "missing": list(text), "totals": object{"type": "object"},
 			"silos":   list(shape([]string{"silo", "epoch"}, object{"silo": text, "epoch": text, "tookMs": whole, "missing": text, "status": object{"type": "object"}})),
-			"process": object{"type": "object"},
+			"process": object{"type": "object"}, "asKnown": text,
 		}),
 		"Alive": shape([]string{"alive"}, object{"alive": truth}),
 		"Ready": shape([]string{"ready", "waiting"}, object{"ready": truth, "waiting": list(text)}),

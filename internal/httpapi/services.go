@@ -29,8 +29,14 @@ type Nodes interface {
 	Create(ctx context.Context, n node.Node) (node.Node, error)
 	Put(ctx context.Context, n node.Node, cond Condition) (got node.Node, created bool, err error)
 	Patch(ctx context.Context, path node.Path, patch []byte, cond Condition) (node.Node, error)
-	// Delete returns how many nodes were deleted and the version of the tombstone at path.
-	Delete(ctx context.Context, path node.Path, recursive bool, cond Condition) (deleted int, version int64, err error)
+	Delete(ctx context.Context, path node.Path, recursive bool, cond Condition) (Deletion, error)
+}
+
+// Deletion says what a delete took.
+type Deletion struct {
+	Deleted int      `json:"deleted"` // how many nodes
+	Version int64    `json:"version"` // of the tombstone at the path
+	Untold  []string `json:"untold,omitempty"`
 }
 
 // Outcome is the result of one node of many.
@@ -183,6 +189,9 @@ type Inspector interface {
 type Rights interface {
 	// IsAdmin tells whether the caller is Admin of the root scope; an error is "undetermined".
 	IsAdmin(ctx context.Context) (bool, error)
+	// WasAdmin tells whether the caller was Admin of the root scope by what was heard of last: for operations that tell
+	// what goes on, where IsAdmin can not say.
+	WasAdmin(ctx context.Context) bool
 	// HoldsNothing tells whether the caller is a visitor to whom nothing is granted, anywhere.
 	HoldsNothing(ctx context.Context) bool
 }
@@ -191,6 +200,8 @@ type Rights interface {
 // which is nil for a visitor without one.
 type Caller interface {
 	Authenticate(r *http.Request) (*message.Identity, Credential, error)
+	// AsKnown is Authenticate by what was known last of the credential, where its record can not be looked up.
+	AsKnown(r *http.Request) (*message.Identity, Credential, error)
 }
 
 // Credential is what a request was let in with. Over is closed as soon as it does not count any more:

@@ -215,6 +215,12 @@ func (c *Client) IsAdmin(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
+// WasAdmin tells whether the caller was Admin of the root scope by what was heard of last. Where IsAdmin can not tell,
+// that says who may be told what goes on, and nothing about a node.
+func (c *Client) WasAdmin(ctx context.Context) bool {
+	return c.s.access.Known().Check(SubjectOf(ctx), "", access.Administer) == access.Granted
+}
+
 // Grant gives a subject a role at a scope, replacing what its assignment there says.
 func (c *Client) Grant(ctx context.Context, scope node.Path, subject, role string) error {
 	if _, ok := access.RolePermission(role); !ok {

@@ -194,7 +194,7 @@ func (s *Service) deleteTree(ctx context.Context, r *DeleteRequest, root node.No
 	if err != nil {
 		return nil, err
 	}
-	return &DeleteReply{Deleted: deleted, Version: version}, nil
+	return &DeleteReply{Deleted: deleted, Version: version, Untold: s.tell(ctx, d.gone)}, nil
 }
 
 // deleteNodes deletes the nodes of a plan and those that are found meanwhile, and then the root. It returns
@@ -211,6 +211,7 @@ func (s *Service) deleteNodes(ctx context.Context, r *DeleteRequest, root node.N
 			var left *store.NotEmptyError // another process has created it meanwhile
 			switch {
 			case err == nil:
+				d.gone = append(d.gone, r.Path)
 				return deleted + 1, version, nil
 			case errors.As(err, &left):
 				below = left.Below
@@ -225,7 +226,7 @@ func (s *Service) deleteNodes(ctx context.Context, r *DeleteRequest, root node.N
 		if pass == deletePasses {
 			return deleted, 0, &PartialDeleteError{Path: r.Path, Failed: below, Err: errors.New("nodes keep appearing below it")}
 		}
-		n, err := s.deleteAll(ctx, r.Path, plan.nodes, nil)
+		n, err := s.deleteAll(ctx, d, plan.nodes, nil)
 		deleted += n
 		if err != nil {
 			return deleted, 0, err
@@ -297,8 +298,8 @@ func (s *Service) children(ctx context.Context, root, p node.Path) error {
 	return e
 }
 
-// deleteAll removes nodes in slices: those that only says so of, where it is given.
-func (s *Service) deleteAll(ctx context.Context, root node.Path, paths []node.Path, only func(node.Node) bool) (int, error) {
+// deleteAll removes nodes in slices for a deletion: those that only says so of, where it is given.
+func (s *Service) deleteAll(ctx context.Context, d *deletion, paths []node.Path, only func(node.Node) bool) (int, error) {
 	deleted := 0
 	for slice := range slices.Chunk(paths, deleteSlice) {
 		rows, err := s.store.ReadMany(ctx, slice)
@@ -314,7 +315,7 @@ func (s *Service) deleteAll(ctx context.Context, root node.Path, paths []node.Pa
 			rel, err := s.access.Admit(ctx, access.Change{Path: n.Path, Version: n.Version + 1, Deleted: true, Node: n})
 			if err != nil {
 				each(releases)
-				return deleted, &PartialDeleteError{Path: root, Deleted: deleted, Failed: n.Path, Err: err}
+				return deleted, &PartialDeleteError{Path: d.Root, Deleted: deleted, Failed: n.Path, Err: err}
 			}
 			releases = append(releases, rel)
 			writes[i] = s.tombstone(ctx, n)
@@ -330,10 +331,13 @@ func (s *Service) deleteAll(ctx context.Context, root node.Path, paths []node.Pa
 			switch {
 			case res.Err == nil:
 				deleted++
+				if len(d.gone) <= maxTold {
+					d.gone = append(d.gone, rows[i].Path)
+				}
 			case errors.As(res.Err, &missing), errors.As(res.Err, &conflict), partitionMissing(res.Err):
 				// Gone already, or changed meanwhile: the next pass looks again.
 			default:
-				return deleted, &PartialDeleteError{Path: root, Deleted: deleted, Failed: rows[i].Path, Err: res.Err}
+				return deleted, &PartialDeleteError{Path: d.Root, Deleted: deleted, Failed: rows[i].Path, Err: res.Err}
 			}
 		}
 	}

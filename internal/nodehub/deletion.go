@@ -30,6 +30,7 @@ type deletion struct {
 	Assignments []assignment `json:"assignments"`
 
 	keys map[string]bool // where it is written
+	gone []node.Path     // what it has deleted; of more than maxTold not all
 }
 
 // assignment is one assignment as the deletion found it.
@@ -137,7 +138,7 @@ func (s *Service) settle(ctx context.Context, d *deletion) (deleted int, err err
 			noted[a.Path] = a.Version
 		}
 	}
-	deleted, err = s.deleteAll(ctx, d.Root, due, func(n node.Node) bool { return n.Version == noted[n.Path] })
+	deleted, err = s.deleteAll(ctx, d, due, func(n node.Node) bool { return n.Version == noted[n.Path] })
 	if err != nil {
 		return deleted, err
 	}

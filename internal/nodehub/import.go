@@ -11,7 +11,8 @@ import (
 )
 
 // importMany writes a chunk of an import. It does not go through the hubs of the nodes: the store's
-// compare-and-set decides, and live hubs take the change from the feed before the importer is answered.
+// compare-and-set decides, and live hubs take the change from the feed before the importer is answered, those of other
+// silos, too (told.go).
 func (s *Service) importMany(ctx context.Context, r *ImportRequest) (*CreateManyReply, error) {
 	if len(r.Nodes) > maxMany {
 		return nil, &RuleError{Reason: "a chunk of an import is too large"}
@@ -36,6 +37,13 @@ func (s *Service) importMany(ctx context.Context, r *ImportRequest) (*CreateMany
 		}
 		todo = again
 	}
+	var replaced []node.Path
+	for _, o := range out {
+		if o.Err == nil && !o.Same && !o.Created {
+			replaced = append(replaced, o.Path)
+		}
+	}
+	s.tell(ctx, replaced) // and logs who may answer as before
 	return &CreateManyReply{Outcomes: out}, nil
 }
 

@@ -54,6 +54,9 @@ type (
 	DeleteReply struct {
 		Deleted int
 		Version int64 // of the root's tombstone
+		// Untold are silos that may still answer for what was deleted, and why: a bound fired before they were
+		// told. They hear of it from the change feed.
+		Untold []string
 	}
 	// CollectionsRequest asks the owner which of the named content collections it has, and whether
 	// the caller may read the node: the question is the permission check (edge.md CR-5, CR-9).

@@ -10,6 +10,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/hubmesh/hubmesh/internal/message"
 	"github.com/hubmesh/hubmesh/internal/node"
 	"github.com/hubmesh/hubmesh/internal/store"
 )
@@ -263,10 +264,7 @@ func (c *compiled) check(ctx context.Context, n node.Node) error {
 // shorten cuts a text that quotes what may be long.
 func shorten(s string) string {
 	const most = 400
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return message.Shorten(s, most)
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -63,6 +63,9 @@ type Options struct {
 	// Told, when set, returns once this process has been told everything that others had committed to the store before
 	// the call: what they took from whom counts here then.
 	Told func(context.Context) error
+	// Tell, set where silos have hubs of the same nodes, returns once no other one answers for nodes as before a commit that
+	// their hubs did not make; with those that may, and why, where a bound fired.
+	Tell func(ctx context.Context, paths []node.Path) (untold []string)
 	// Validators check writes of a node type beyond its schema, by type.
 	Validators map[string]Validator
 	// Types are registered node types: kinds whose handlers are added to those of every node.
@@ -94,6 +97,7 @@ type Service struct {
 	rivals    bool
 	fed       func() bool
 	told      func(context.Context) error
+	others    func(context.Context, []node.Path) []string
 
 	kind  *hub.Kind            // of nodes whose type has no handlers of its own
 	kinds map[string]*hub.Kind // by node type
@@ -119,7 +123,7 @@ func New(o Options) (*Service, error) {
 		o.Logger = o.Mesh.Logger()
 	}
 	s := &Service{
-		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated, confirm: o.Confirm, shared: o.Shared, rivals: o.Rivals, fed: o.Current, told: o.Told,
+		mesh: o.Mesh, store: o.Store, committer: o.Committer, access: o.Access, limits: o.Limits, log: o.Logger, delay: o.StartDelay, check: o.Validators, isolated: o.Isolated, confirm: o.Confirm, shared: o.Shared, rivals: o.Rivals, fed: o.Current, told: o.Told, others: o.Tell,
 		cache: newContentCache(o.CacheSize), guards: newGuards(), types: newTypes(o.Store, o.Logger), queries: newFairPlaces(max(2, runtime.GOMAXPROCS(0)), "queries wait for their turn"), content: newCollections(), kinds: map[string]*hub.Kind{},
 	}
 	s.kind = s.newKind("node", o.Idle)

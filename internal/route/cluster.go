@@ -39,6 +39,10 @@ type ClusterOptions struct {
 	ClientHosted map[string]func(*hub.Delivery)
 	// Waiting hears why an attempt to join came to nothing, on the turn; see [membership.Events]. nil: nobody.
 	Waiting func(error)
+	// Hears returns once nothing older than what was committed before the call is answered here for some nodes; no
+	// paths are all of them. nil: that is always so, since this process is told of each commit before its writer is
+	// answered.
+	Hears func(ctx context.Context, paths []node.Path) error
 	// Process adds to this silo's report what is not the cluster's. It is called on the turn and must not
 	// block. nil: nothing.
 	Process func() any
@@ -78,6 +82,7 @@ type Cluster struct {
 
 	clientHosted map[string]func(*hub.Delivery)
 
+	hears    func(ctx context.Context, paths []node.Path) error
 	process  func() any
 	joined   chan struct{} // closed by the first view in which this silo stands
 	joinOnce sync.Once
@@ -106,7 +111,7 @@ func NewCluster(o ClusterOptions) *Cluster {
 	c := &Cluster{mesh: m, nodes: o.Nodes, codec: o.Codec, log: m.Logger(), name: o.Me.Name, turn: turn.New(), sender: rand.Uint64(),
 		watch: o.Watch, lanes: newLanes(), handles: map[string]localRoute{}, parked: map[string][]*arrival{}, timers: map[*time.Timer]struct{}{},
 		unawaited: m.Bounds().Own(budget.Resolve), clientHosted: o.ClientHosted,
-		process: o.Process, joined: make(chan struct{})}
+		hears: o.Hears, process: o.Process, joined: make(chan struct{})}
 	c.silo = cluster.NewSilo(cluster.Parts{Clock: c.turn, Do: c.turn.Do, Table: o.Table, Host: c, Watch: c, Deliver: c,
 		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: c.log, Me: o.Me, Config: o.Config, Pace: o.Pace, Timing: o.Timing, Waiting: o.Waiting})
 	c.reads.types, c.reads.addresses = o.Codec.types, m.Addresses()

@@ -20,6 +20,8 @@ type CommitterOptions struct {
 	BatchBytes int
 	// Locked is how long a row is tried that something else holds: 0 is 10 s.
 	Locked time.Duration
+	// Tried is how long a write is tried while the store can not be reached, the wait for its batch included: 0 is 10 s.
+	Tried time.Duration
 }
 
 func (o CommitterOptions) withDefaults() CommitterOptions {
@@ -37,6 +39,9 @@ func (o CommitterOptions) withDefaults() CommitterOptions {
 	if o.Locked <= 0 {
 		o.Locked = 10 * time.Second
 	}
+	if o.Tried <= 0 {
+		o.Tried = 10 * time.Second
+	}
 	return o
 }
 
@@ -48,6 +53,7 @@ type entry struct {
 	next   *entry // the following write of the same path
 	settle func(Result)
 	until  time.Time // how long it is tried, once something else was found to hold its row
+	due    time.Time // how long it is tried while the store can not be reached
 }
 
 // batcher forms batches from queued writes. It is a state machine without goroutine, clock or lock.
@@ -145,6 +151,15 @@ func (b *batcher) take() []*entry {
 		fill(&b.bulks, b.options.BulkBeside)
 	}
 	return batch
+}
+
+// again queues an entry of a batch that is over once more, behind what is ready. The writes after it wait for it still.
+func (b *batcher) again(e *entry) {
+	b.waiting.add(1, e.bytes)
+	if e.bulk {
+		b.waitingBulk.add(1, e.bytes)
+	}
+	b.ready(e)
 }
 
 // done says that the batch is over; the next writes of its paths become ready.

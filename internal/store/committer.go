@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Committing is what the committer needs of a store.
@@ -156,6 +157,10 @@ func (c *Committer) enqueue(entries ...*entry) error {
 	if c.closed {
 		return ErrClosed
 	}
+	due := time.Now().Add(c.batcher.options.Tried)
+	for _, e := range entries {
+		e.due = due
+	}
 	if !c.batcher.add(entries...) {
 		c.stats.Refused += int64(len(entries))
 		return ErrOverloaded
@@ -217,7 +222,8 @@ func (c *Committer) commit(batch []*entry) []Result {
 	for i, e := range batch {
 		writes[i] = e.write
 	}
-	results, err := c.attempt(writes)
+	due := dueOf(batch)
+	results, err := c.attempt(due, writes)
 	if err == nil {
 		return results
 	}
@@ -232,7 +238,7 @@ func (c *Committer) commit(batch []*entry) []Result {
 			results[i].Err = err
 			continue
 		}
-		one, err := c.attempt(writes[i : i+1])
+		one, err := c.attempt(due, writes[i:i+1])
 		if err != nil {
 			results[i].Err = err
 		} else {
@@ -242,15 +248,20 @@ func (c *Committer) commit(batch []*entry) []Result {
 	return results
 }
 
+// dueOf is when the first write of a batch has been tried for long enough.
+func dueOf(batch []*entry) time.Time {
+	return slices.MinFunc(batch, func(a, b *entry) int { return a.due.Compare(b.due) }).due
+}
+
 // attempt commits once. The context never ends: a waiter that leaves does not cancel what others wait
 // for, and a store bounds its own commit.
-func (c *Committer) attempt(writes []Write) (results []Result, err error) {
+func (c *Committer) attempt(due time.Time, writes []Write) (results []Result, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = &UnavailableError{Op: "commit", Hint: "this is a fault of the program; please report it", Err: fmt.Errorf("panic: %v\n%s", value, debug.Stack())}
 		}
 	}()
-	results, err = c.store.Commit(context.Background(), writes)
+	results, err = c.store.Commit(TryUntil(context.Background(), due), writes)
 	if err == nil && len(results) != len(writes) {
 		err = &UnavailableError{Op: "commit", Hint: "this is a fault of the program; please report it", Err: fmt.Errorf("%d results for %d rows", len(results), len(writes))}
 	}

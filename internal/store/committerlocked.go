@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"time"
 )
@@ -12,10 +13,31 @@ const (
 	lockedPause = 20 * time.Millisecond
 )
 
+type tryUntil struct{}
+
+// TryUntil asks a store not to go on trying after t to reach what it writes to; what has been sent by then is
+// waited for within the store's own bound.
+func TryUntil(ctx context.Context, t time.Time) context.Context {
+	return context.WithValue(ctx, tryUntil{}, t)
+}
+
+// TriedUntil is what [TryUntil] has asked for; the zero time where nothing was asked.
+func TriedUntil(ctx context.Context) time.Time {
+	t, _ := ctx.Value(tryUntil{}).(time.Time)
+	return t
+}
+
+// unreached tells whether a write was given up because the store could not be reached for as long as another one of
+// its batch was to be tried, and is itself to be tried for longer.
+func (e *entry) unreached(err error, now, due time.Time) bool {
+	var away *UnavailableError
+	return errors.As(err, &away) && away.Transient && !errors.As(err, new(*OutcomeUnknownError)) && !now.Before(due) && now.Before(e.due)
+}
+
 // settle answers a batch. Rows that something else holds are tried again beside the lanes, each for as long as the
 // options say, so that they hold up nothing but the writes of their own paths.
 func (c *Committer) settle(batch []*entry, results []Result) {
-	now := time.Now()
+	now, due := time.Now(), dueOf(batch)
 	var over []*entry
 	var answers []Result
 	c.mu.Lock()
@@ -28,6 +50,10 @@ func (c *Committer) settle(batch []*entry, results []Result) {
 				c.locked = append(c.locked, e)
 				continue
 			}
+		}
+		if !c.closed && e.unreached(results[i].Err, now, due) {
+			c.batcher.again(e)
+			continue
 		}
 		over, answers = append(over, e), append(answers, results[i])
 	}

@@ -131,4 +131,6 @@ export type CreateResult =
 export interface Deleted {
   deleted: number;
   version: number;
+  /** Silos that may still answer for what was deleted for a moment, and why: a bound fired before they had heard of it. */
+  untold?: string[];
 }

@@ -19,6 +19,7 @@ func lists(addr string, n int) map[string]sample {
 		"claim":              {request: Claim{Head: sampleHead(), Items: many(n, item)}},
 		"detach":             {request: Detach{Head: sampleHead(), Items: many(n, DetachItem{Addr: addr})}},
 		"locate":             {request: Locate{Head: sampleHead(), Items: many(n, LocateItem{Addr: addr})}},
+		"committed":          {request: Committed{Head: sampleHead(), Addrs: many(n, addr)}},
 		"hand-over, entries": {request: HandOver{Head: sampleHead(), Entries: many(n, AddressedEntry{Addr: addr})}},
 		"hand-over, guards":  {request: HandOver{Head: sampleHead(), Guards: many(n, Guard{Addr: addr})}},
 		"slot-is":            {answer: SlotIs{Items: many(n, item)}},

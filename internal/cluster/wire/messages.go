@@ -8,7 +8,7 @@ import (
 
 // Version is the version of every encoding in this package. Silos with different ones refuse each other: see
 // transport.Config.Messages.
-const Version = 2
+const Version = 3
 
 // Kind says which request a frame carries. Its numbers are part of the wire.
 type Kind uint8
@@ -29,9 +29,10 @@ const (
 	KindExplain
 	KindPlace
 	KindDeliver // not of this package: a delivery to a hub
+	KindCommitted
 )
 
-var kindNames = [...]string{"", "ping", "hello", "view-get", "view-push", "claim", "detach", "lookup", "locate", "slot-query", "hand-over", "restored", "explain", "place", "deliver"}
+var kindNames = [...]string{"", "ping", "hello", "view-get", "view-push", "claim", "detach", "lookup", "locate", "slot-query", "hand-over", "restored", "explain", "place", "deliver", "committed"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
@@ -183,6 +184,13 @@ type (
 	Place struct {
 		Head
 		Addr string
+	}
+	// Committed says that what stands at addresses was changed in the store without their hubs: it was committed
+	// before this was sent. It is answered [OK] once the receiver answers from nothing older there, or [Unknown]. No
+	// addresses are all of them.
+	Committed struct {
+		Head
+		Addrs []string
 	}
 	// Explain asks a silo what it has observed of an address, or of itself where that is empty. It is for
 	// people.

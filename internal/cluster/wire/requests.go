@@ -16,6 +16,7 @@ func (HandOver) Kind() Kind  { return KindHandOver }
 func (Restored) Kind() Kind  { return KindRestored }
 func (Explain) Kind() Kind   { return KindExplain }
 func (Place) Kind() Kind     { return KindPlace }
+func (Committed) Kind() Kind { return KindCommitted }
 
 func (Ping) append(b []byte) []byte       { return b }
 func (Hello) append(b []byte) []byte      { return b }
@@ -52,6 +53,7 @@ const (
 	gainedSize = 3
 	entrySize  = 13
 	guardSize  = 14
+	addrSize   = 2
 )
 
 func (r *reader) detachItem() DetachItem {
@@ -116,6 +118,14 @@ func (m SlotQuery) append(b []byte) []byte {
 
 func (m Place) append(b []byte) []byte { return appendString(appendHead(b, m.Head), m.Addr) }
 
+func (m Committed) append(b []byte) []byte {
+	b = appendUint(appendHead(b, m.Head), uint64(len(m.Addrs)))
+	for _, a := range m.Addrs {
+		b = appendString(b, a)
+	}
+	return b
+}
+
 func (m Explain) append(b []byte) []byte { return appendString(b, m.Addr) }
 
 func (m Restored) append(b []byte) []byte {
@@ -176,6 +186,8 @@ func (r *reader) request(k Kind) Request {
 			Entries: list(r, entrySize, (*reader).addressedEntry), Guards: list(r, guardSize, (*reader).guard)}
 	case KindPlace:
 		return Place{Head: r.head(), Addr: r.addr()}
+	case KindCommitted:
+		return Committed{Head: r.head(), Addrs: list(r, addrSize, (*reader).addr)}
 	case KindExplain:
 		return Explain{Addr: r.string()}
 	case KindRestored:

@@ -75,6 +75,8 @@ func samples() []sample {
 		}},
 		{name: "restored", request: Restored{Head: sampleHead(), Addr: "portal/1", Reg: 77}},
 		{name: "place", request: Place{Head: sampleHead(), Addr: "acme/n"}},
+		{name: "committed", request: Committed{Head: sampleHead(), Addrs: []string{"acme/n", "acme/n/_Access/alice_Access"}}},
+		{name: "committed/all", request: Committed{Head: sampleHead()}},
 		{name: "pong", answer: Pong{Load: 100_000, Key: key, Heard: 250 * time.Millisecond, Hears: true}},
 		{name: "explain", request: Explain{Addr: "acme/a"}},
 		{name: "explained", answer: Explained{Observation: `{"silo":"a"}`}},

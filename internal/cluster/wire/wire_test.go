@@ -154,6 +154,7 @@ func TestACountBeyondTheBytesAllocatesNothing(t *testing.T) {
 		KindLookup:    appendUint(head, huge),
 		KindLocate:    appendUint(head, huge),
 		KindSlotQuery: appendUint(head, huge),
+		KindCommitted: appendUint(head, huge),
 		KindHandOver:  appendUint(append(appendUint(head, 1), 0), huge),
 		KindViewPush:  appendUint(appendKey([]byte{1}, sampleHead().Key), huge),
 	}

@@ -22,11 +22,15 @@ const (
 	commitPause = 20 * time.Millisecond
 	// commitTries bounds how often a row that nothing visible stands in the way of is written again.
 	commitTries = 4
+	// commitReach is how long a connection for a batch is waited for at least, however long its writes have waited.
+	commitReach = 200 * time.Millisecond
 )
 
-var errSettle = errors.New("postgres: a synchronous standby has not confirmed within 10 s what is committed already")
-
-var errCommit = errors.New("postgres: no outcome within the bound of a commit, 10 s")
+var (
+	errCommit = errors.New("postgres: no outcome within the bound of a commit, 10 s")
+	errReach  = errors.New("postgres: no connection for as long as the writes of a batch are tried")
+	errSettle = errors.New("postgres: a synchronous standby has not confirmed within 10 s what is committed already")
+)
 
 // Commit writes one batch in one transaction; see [store.Store]. Where the connection is lost before the
 // answer came, the batch is made again: a row that is then found as it was to be written is taken for
@@ -40,7 +44,7 @@ func (s *Store) Commit(ctx context.Context, batch []store.Write) ([]store.Result
 	if len(batch) == 0 {
 		return nil, nil
 	}
-	c := &commit{s: s, batch: make([]store.Write, len(batch)), results: make([]store.Result, len(batch)), kinds: make([]store.ChangeKind, len(batch))}
+	c := &commit{s: s, until: store.TriedUntil(ctx), batch: make([]store.Write, len(batch)), results: make([]store.Result, len(batch)), kinds: make([]store.ChangeKind, len(batch))}
 	var open []int
 	seen := make(map[node.Path]struct{}, len(batch))
 	for i, w := range batch {
@@ -71,6 +75,7 @@ type commit struct {
 	batch   []store.Write
 	results []store.Result
 	kinds   []store.ChangeKind // of the rows that were written
+	until   time.Time          // after which the server is not tried to be reached again; zero: the bound alone counts
 	unsure  bool               // an attempt's answer was lost: what is found written may be ours
 }
 
@@ -106,19 +111,47 @@ func (c *commit) write(ctx context.Context, open []int) error {
 		if answered(err) && !noRoom(err) && !c.unsure {
 			return c.give(open, err)
 		}
+		if c.over() {
+			return c.give(open, err)
+		}
 		var freed chan struct{}
 		if noRoom(err) {
 			freed = c.s.freed
 		}
 		select {
 		case <-freed:
-		case <-time.After(pause):
+		case <-time.After(c.within(pause)):
 			pause = min(2*pause, time.Second)
 		case <-ctx.Done():
 			return c.give(open, err)
 		}
 	}
 	return nil
+}
+
+// over tells whether the server was tried to be reached for as long as somebody waits.
+func (c *commit) over() bool { return !c.until.IsZero() && !time.Now().Before(c.until) }
+
+// within is a pause that does not go on for longer than that.
+func (c *commit) within(pause time.Duration) time.Duration {
+	if c.until.IsZero() {
+		return pause
+	}
+	return max(0, min(pause, time.Until(c.until)))
+}
+
+// acquire waits for a connection.
+func (c *commit) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	if !c.until.IsZero() {
+		bound, cancel := context.WithTimeoutCause(ctx, max(commitReach, time.Until(c.until)), errReach)
+		defer cancel()
+		ctx = bound
+	}
+	conn, err := c.s.lanes.Acquire(ctx)
+	if err != nil {
+		return nil, &unsentError{err}
+	}
+	return conn, nil
 }
 
 // give ends the attempts with the rows that are open. It returns err where nothing was written.
@@ -211,9 +244,9 @@ func (c *commit) apart(ctx context.Context, parts ...[]int) (first error) {
 
 // attempt makes one transaction of the open rows. After it the rows that were written have their results.
 func (c *commit) attempt(ctx context.Context, open []int) error {
-	conn, err := c.s.lanes.Acquire(ctx)
+	conn, err := c.acquire(ctx)
 	if err != nil {
-		return &unsentError{err}
+		return err
 	}
 	defer c.s.release(conn)
 	parts := c.parts(open)
