@@ -29,7 +29,6 @@ const (
 var (
 	errCommit = errors.New("postgres: no outcome within the bound of a commit, 10 s")
 	errReach  = errors.New("postgres: no connection for as long as the writes of a batch are tried")
-	errSettle = errors.New("postgres: a synchronous standby has not confirmed within 10 s what is committed already")
 )
 
 // Commit writes one batch in one transaction; see [store.Store]. Where the connection is lost before the
@@ -296,6 +295,9 @@ set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`, c.s.
 		}
 		return err
 	}()
+	if away := replicated(conn); err == nil {
+		err = away // what was written is found by the next attempt, which waits again
+	}
 	if err != nil {
 		if conn.Conn().PgConn().TxStatus() == 'E' {
 			_, _ = conn.Exec(ctx, "rollback") // or the connection is not used again

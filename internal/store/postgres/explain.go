@@ -45,7 +45,7 @@ func (c *commit) explain(ctx context.Context, open []int, last bool) (again []in
 			if err == nil && ours && !durable {
 				// It is seen although a synchronous standby may not have it: what stopped its commit's wait for that
 				// one answered nobody. What is committed after it waits for both.
-				_, err = c.s.lanes.Exec(ctx, settleText)
+				err = replicate(ctx, c.s.lanes)
 				durable = err == nil
 			}
 			if err != nil {

@@ -328,24 +328,27 @@ func TestAWriteWhoseAnswerWasLostIsAcknowledgedOnlyOnceTheSynchronousStandbyHasI
 		}
 	}
 	watch := stranger(t, url)
-	waits := func(other int) (pid int) { // the backend that waits for the standby
+	waits := func(since time.Time) (pid int, began time.Time) { // the backend that has begun to wait for the standby
 		t.Helper()
-		for pid == 0 || pid == other {
-			err := watch.QueryRow(t.Context(), "select coalesce(max(pid), 0) from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'hubmesh write' and pid <> $1", other).Scan(&pid)
+		for pid == 0 {
+			err := watch.QueryRow(t.Context(), `select coalesce(max(pid), 0), coalesce(max(query_start), now()) from pg_stat_activity
+where wait_event = 'SyncRep' and application_name = 'hubmesh write' and query_start > $1`, since).Scan(&pid, &began)
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		return pid
+		return pid, began
 	}
 	exec("alter system set synchronous_standby_names = 'gone'")
 	exec("select pg_reload_conf()")
 	created := answer(s, create("acme/x", 1))
-	first := waits(0)
-	exec(fmt.Sprintf("select pg_terminate_backend(%d)", first))
-	waits(first) // it is found written, and waits again
-	if len(created) > 0 {
-		t.Errorf("it is answered %v", <-created)
+	waiter, began := waits(time.Time{})
+	for _, end := range []string{"pg_terminate_backend", "pg_cancel_backend"} {
+		exec(fmt.Sprintf("select %s(%d)", end, waiter))
+		waiter, began = waits(began) // it is found written, and waits again
+		if len(created) > 0 {
+			t.Fatalf("it is answered after %s: %v", end, <-created)
+		}
 	}
 	// Whoever finds it there, and would acknowledge it for that, waits as well.
 	settled := make(chan error, 1)

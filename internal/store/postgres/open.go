@@ -258,6 +258,7 @@ func (s *Store) pool(ctx context.Context, size int, settings map[string]string) 
 	}
 	s.configure(config.ConnConfig, purpose, settings)
 	config.MaxConns = int32(size)
+	config.ConnConfig.OnNotice = unreplicated
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
@@ -358,27 +359,6 @@ func (s *Store) recovered() {
 	if was != nil {
 		s.log.Info("the database takes writes again")
 	}
-}
-
-// settleText waits for the synchronous standbys, where there are any: what is committed after a row waits for that
-// row, too.
-const settleText = "select pg_logical_emit_message(true, 'hubmesh', '') where current_setting('synchronous_standby_names') <> ''"
-
-// Settle waits for the synchronous standbys of the server; see [store.Store].
-func (s *Store) Settle(ctx context.Context) error {
-	if err := s.begin(ctx); err != nil {
-		return err
-	}
-	defer s.running.Done()
-	ctx, cancel := context.WithTimeoutCause(ctx, commitBound, errSettle)
-	defer cancel()
-	if err := roomy(ctx, s.writes, func() error { _, err := s.writes.Exec(ctx, settleText); return err }); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		return unavailable("settle", err)
-	}
-	return nil
 }
 
 // Ready returns nil when the server takes reads and writes. After a write has failed it tries one; see
