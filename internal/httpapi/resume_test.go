@@ -23,7 +23,7 @@ func TestTheIDOfAnEventNamesTheRowAndIsWhatAClientComesBackWith(t *testing.T) {
 
 	for id, want := range map[string]Held{
 		"6.k3f9x2b7": {Version: 6, Stamp: "k3f9x2b7"}, "5.0": {Version: 5, Stamp: "0"}, "6.-k3": {Version: 6, Stamp: "-k3"},
-		"6": {Version: 6}, "": {}, "0.k3f9x2b7": {}, "-6.k3": {}, "6.": {}, "6.K3": {}, "6.0k3": {}, "6.k3.x": {}, "6.!": {}, "6.zzzzzzzzzzzzzzz": {}, "x.k3": {},
+		"6": {Version: 6}, "": {}, "0.k3f9x2b7": {}, "-6.k3": {}, "6.": {}, "6.K3": {}, "6.0k3": {}, "6.k3.x": {}, "6.!": {}, "+6.k3": {}, "06": {}, "6.zzzzzzzzzzzzzzz": {}, "x.k3": {},
 	} {
 		other := listen(t, base, "/api/watch/acme/a", "Last-Event-ID", id)
 		other.want(": open")

@@ -32,7 +32,7 @@ func (s *Server) watchNode(w http.ResponseWriter, r *http.Request) error {
 func resumedFrom(id string) Held {
 	version, stamp, stamped := strings.Cut(id, ".")
 	n, err := strconv.ParseInt(version, 10, 64)
-	if err != nil || n <= 0 {
+	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != version { // "+4" and "04" are no ids of ours
 		return Held{}
 	}
 	if stamped {
