@@ -44,6 +44,7 @@ const (
 	routePkg = "./internal/route"
 	hubPkg   = "./internal/hub"
 	claimPkg = "./internal/cluster/claim"
+	dirPkg   = "./internal/cluster/directory"
 )
 
 var mutants = []mutant{
@@ -64,6 +65,12 @@ var mutants = []mutant{
 	}},
 	{name: "connections-reorder", rule: "a connection keeps its order", edits: []edit{
 		{flowFile, "max(f.net.sched.Now()+d, f.last[way]+1)", "f.net.sched.Now() + d"},
+	}},
+	{name: "others-not-asked", rule: "a frozen slot owner delays no answer by more than the locate bound", test: test{meshPkg, "TestANodeThatAHealthySiloServesIsFoundBesideAFrozenOwnerOfItsSlot"}, edits: []edit{
+		{grantFile, "	if try == 0 && find != nil {", "	if false {"},
+	}},
+	{name: "ended-word-ends-a-locate", rule: "what has ended does not stand for who has not answered", test: test{dirPkg, "TestTheWordOfWhoHasEndedDoesNotStandForThoseWhoHaveNotAnswered"}, edits: []edit{
+		{locateFile, " && (l.ended == nil || !l.ended(r.item.Addr, e))", ""},
 	}},
 	{name: "locate-off", rule: "locate off", edits: []edit{
 		{claimsFile, "	o.counts.Located++\n	self := o.self\n", "	if s.settled {\n		answer(o.located(n, m.Addr, Found{}))\n		return\n	}\n	answer(wire.Unknown{})\n	return\n	self := o.self\n"},
