@@ -41,7 +41,7 @@ func (m *Mesh) searchMetrics() prometheus.Collector {
 	return newFamilies(searchFamilies, func(f *families) {
 		if s := m.shared.searched.Load(); s != nil {
 			f.gauge("search_whole", truth(s.Whole))
-			if s.Whole {
+			if s.Followed {
 				f.gauge("search_behind_seconds", s.Behind.Seconds())
 			}
 		}

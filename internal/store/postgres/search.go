@@ -33,8 +33,12 @@ where c.name = '` + SearchConsumer + `' and c.xid > '0' and c.timeline = mesh_ti
 	restText = `(select c.path, c.op, c.at from mesh_changes c where (c.xid, c.pos) > ($1::xid8, $2::bigint)
   union all select c.path, c.op, c.at from mesh_changes c where c.xid = any($3::xid8[])) r`
 
-	emptiedText = "select exists (select from " + restText + " where r.op = 'T')"
-	behindText  = "select coalesce(extract(epoch from clock_timestamp() - min(r.at)), 0)::float8 from " + restText + " where starts_with(r.path, '~') is not true"
+	// countText counts them, up to a bound, and tells whether one says that everything may have changed.
+	countText = "select count(*), coalesce(bool_or(b.op = 'T'), false) from (select r.op from " + restText + " limit $4) b"
+	// behindText is the age of the first of them.
+	behindText = `select coalesce(extract(epoch from clock_timestamp() - min(r.at)), 0)::float8 from (
+  (select c.at from mesh_changes c where (c.xid, c.pos) > ($1::xid8, $2::bigint) order by c.xid, c.pos limit 1)
+  union all select c.at from mesh_changes c where c.xid = any($3::xid8[])) r`
 
 	// bySearch has the planner come by the index, whatever it believes of the size of the tables.
 	bySearch = "select set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)"
@@ -54,20 +58,24 @@ func floorOf(p store.Position) uint64 {
 	return p.XID
 }
 
-// indexed tells whether the text index, with the change rows behind its position, holds all nodes of the snapshot
-// of tx.
-func indexed(ctx context.Context, tx pgx.Tx) (at store.Position, whole bool, err error) {
+// followed tells where the text index is, and whether it, with the change rows behind that, holds all nodes of the
+// snapshot of tx.
+func followed(ctx context.Context, tx pgx.Tx) (at store.Position, ok bool, err error) {
 	var pruned uint64
 	err = tx.QueryRow(ctx, searchText, query.GramsForm).Scan(&at.XID, &at.Pos, &at.Open, &pruned)
 	if noRows(err) {
 		return at, false, nil
 	}
-	if err != nil || pruned > floorOf(at) {
-		return at, false, err
-	}
-	var emptied bool
-	err = tx.QueryRow(ctx, emptiedText, at.XID, at.Pos, at.Open).Scan(&emptied)
-	return at, err == nil && !emptied, err
+	return at, err == nil && pruned <= floorOf(at), err
+}
+
+// near tells whether the change rows behind a position can be looked at: they are no more than a query may look at, and
+// say what has changed.
+func (s *Store) near(ctx context.Context, tx pgx.Tx, at store.Position) (bool, error) {
+	var rows int
+	var everything bool
+	err := tx.QueryRow(ctx, countText, at.XID, at.Pos, at.Open, s.options.ScanRows+1).Scan(&rows, &everything)
+	return err == nil && rows <= s.options.ScanRows && !everything, err
 }
 
 // found returns the paths, in path order, of all nodes within the bounds that the text index does not rule out; ok is
@@ -77,11 +85,14 @@ func (s *Store) found(ctx context.Context, tx pgx.Tx, bounds query.Bounds) (path
 	if len(grams) == 0 {
 		return nil, false, nil
 	}
-	at, whole, err := indexed(ctx, tx)
-	if err != nil || !whole {
+	at, known, err := followed(ctx, tx)
+	if err != nil || !known {
 		return nil, false, err
 	}
 	if _, err := tx.Exec(ctx, bySearch); err != nil {
+		return nil, false, err
+	}
+	if near, err := s.near(ctx, tx, at); err != nil || !near {
 		return nil, false, err
 	}
 	text, args := foundText(bounds, grams, at, s.options.ScanRows+1)
@@ -166,16 +177,23 @@ func these(ctx context.Context, tx pgx.Tx, paths []node.Path) iter.Seq2[node.Nod
 
 // SearchState is how the text index stands.
 type SearchState struct {
-	Whole  bool          // text queries are answered by it
-	Behind time.Duration // since the oldest change that it may not hold was written; of a whole one
+	Whole    bool          // text queries are answered by it
+	Followed bool          // it is kept up: it holds what was written before
+	Behind   time.Duration // since the oldest change that it may not hold was written; of one that is followed
 }
 
 // Search looks how the text index stands.
 func (s *Store) Search(ctx context.Context) (state SearchState, err error) {
 	err = s.reading(ctx, func() error {
 		return pgx.BeginTxFunc(ctx, s.reads, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-			at, whole, err := indexed(ctx, tx)
-			if state = (SearchState{Whole: whole}); err != nil || !whole {
+			at, known, err := followed(ctx, tx)
+			if state = (SearchState{Followed: known}); err != nil || !known {
+				return err
+			}
+			if _, err := tx.Exec(ctx, bySearch); err != nil {
+				return err
+			}
+			if state.Whole, err = s.near(ctx, tx, at); err != nil {
 				return err
 			}
 			var seconds float64

@@ -165,7 +165,7 @@ func TestTheTextIndexAnswersAsALookAtAllNodesDoesWhateverIsWritten(t *testing.T)
 	for range 150 {
 		r.scribble(t.Context(), t, a) // there is a database before there is an index
 	}
-	fill(t, a)
+	x := fill(t, a)
 	settled(t, a)
 
 	stop, cancel := context.WithCancel(context.Background())
@@ -210,7 +210,11 @@ on conflict (path) do update set description = excluded.description, content = e
 		}
 		return nil
 	})
-	ask(60)
+	ask(40)
+	x.close() // another process goes on
+	ask(20)
+	fill(t, b)
+	ask(40)
 	cancel()
 	work.Wait()
 	settled(t, a)

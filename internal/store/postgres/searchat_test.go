@@ -62,6 +62,20 @@ func TestWhatIsNotYetInTheTextIndexIsFound(t *testing.T) {
 			t.Errorf("%+v %v", state, err)
 		}
 	})
+	t.Run("with more behind it than a query may look at, all nodes are looked at", func(t *testing.T) {
+		url := database(t)
+		s := left(t, url)
+		few := open(t, postgres.Options{URL: url, ScanRows: 3})
+		for v := int64(2); v < 5; v++ {
+			must(t, s, saying("acme/x", v, "the needle"))
+		}
+		finds(t, few, "needle", 1, true)
+		must(t, s, saying("acme/x", 5, "the needle"))
+		finds(t, few, "needle", 1, false)
+		if state, err := few.Search(t.Context()); err != nil || state.Whole || !state.Followed || state.Behind <= 0 {
+			t.Errorf("%+v %v", state, err)
+		}
+	})
 	t.Run("with a position that is too far they do not", func(t *testing.T) { // the control
 		url := database(t)
 		s := left(t, url)

@@ -24,7 +24,7 @@ const (
 	indexPage   = 5_000   // paths that a comparison takes at a time
 	// indexRest is how long it rests at least between two rounds: what is written again meanwhile is indexed once. It
 	// also rests as long as the last transaction took, so that whoever writes has the most of the server.
-	indexRest    = 250 * time.Millisecond
+	indexRest    = time.Second
 	indexTimeout = "30s"
 	// GIN gathers new entries in a list that every query reads through, and takes them to their places when the list is
 	// full: the longer the list, the less a node costs. It is long while there is much to index.
