@@ -53,7 +53,7 @@ func (r texter) fillIn(n node.Node) node.Node {
 	n.Name, n.Description = plain(r.text(2)), plain(r.text(3))
 	n.NodeType = []string{"Task", "Markdown", "launchpad", ""}[r.IntN(4)]
 	n.Content = node.Content{}
-	switch r.IntN(150) {
+	switch r.IntN(400) {
 	case 0:
 	case 1: // more than the index holds
 		var b strings.Builder

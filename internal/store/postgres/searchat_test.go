@@ -24,7 +24,7 @@ func saying(path string, version int64, text string) store.Write {
 }
 
 // finds checks what a text query finds, and whether the index was used.
-func finds(t testing.TB, s *postgres.Store, text string, want int, by bool) {
+func finds(t *testing.T, s *postgres.Store, text string, want int, by bool) {
 	t.Helper()
 	if found, used := alike(t, s, text); found != want || used != by {
 		t.Errorf("%s: found %d, want %d; by the index: %v, want %v", text, found, want, used, by)
@@ -32,7 +32,7 @@ func finds(t testing.TB, s *postgres.Store, text string, want int, by bool) {
 }
 
 // left is an index that holds two nodes, and that nobody fills any more.
-func left(t testing.TB, url string) *postgres.Store {
+func left(t *testing.T, url string) *postgres.Store {
 	t.Helper()
 	s := open(t, postgres.Options{URL: url, Origin: "a"})
 	space(t, s, "acme")
