@@ -46,11 +46,13 @@ type claimTotals struct {
 
 // processStatus is what a process tells of itself beside its part in the cluster.
 type processStatus struct {
-	ID    string      `json:"id"`
-	Hubs  int64       `json:"hubs"`
-	Asks  int64       `json:"asksPending"`
-	Feed  *feedStatus `json:"feed,omitempty"` // of a shared database
-	Peers []peer      `json:"peers,omitempty"`
+	ID   string      `json:"id"`
+	Hubs int64       `json:"hubs"`
+	Asks int64       `json:"asksPending"`
+	Feed *feedStatus `json:"feed,omitempty"` // of a shared database
+	// Search is the text index of a shared database.
+	Search *searchStatus `json:"search,omitempty"`
+	Peers  []peer        `json:"peers,omitempty"`
 }
 
 type feedStatus struct {
@@ -84,7 +86,7 @@ func (m *Mesh) describe() processStatus {
 	s := m.hubs.Stats()
 	st := processStatus{ID: m.id, Hubs: int64(s.Hubs), Asks: int64(s.Pending)}
 	if m.shared != nil {
-		st.Feed = describeFeed(m.shared.feed.Stats())
+		st.Feed, st.Search = describeFeed(m.shared.feed.Stats()), m.shared.describeSearch()
 	}
 	if m.silo != nil {
 		for _, p := range m.silo.net.Peers() {

@@ -18,6 +18,9 @@ func (m *Mesh) Synced() error { return m.told(m.shared.ctx) }
 // LookAtQueue looks at the notification queue as every ten seconds.
 func (m *Mesh) LookAtQueue() { m.shared.lookAtQueue() }
 
+// LookAtSearch looks how the text index stands, now.
+func (m *Mesh) LookAtSearch() { m.shared.lookAtSearch() }
+
 // EndWork ends activities that have not moved for a time, as a start does.
 func (m *Mesh) EndWork(ctx context.Context, idle time.Duration) error {
 	return m.work.Recover(AsSystem(ctx), idle)

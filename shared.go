@@ -43,6 +43,9 @@ type shared struct {
 
 	queue atomic.Uint64 // bits of the used part of the notification queue; NaN: not known
 
+	index    *postgres.TextIndex
+	searched atomic.Pointer[postgres.SearchState] // as it was seen last; nil: not known
+
 	recoverWork func(context.Context) error // ends activities whose process is gone
 
 	ctx    context.Context
@@ -71,7 +74,7 @@ func (m *Mesh) follow() {
 
 // followShared connects the mesh to what this and other processes commit.
 func (m *Mesh) followShared(s *postgres.Store) {
-	f := &shared{store: s, log: m.log, relay: feed.NewRelay(s.ReadMany, m.log)}
+	f := &shared{store: s, log: m.log, relay: feed.NewRelay(s.ReadMany, m.log), index: s.TextIndex()}
 	f.queue.Store(math.Float64bits(math.NaN()))
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	f.recoverWork = func(ctx context.Context) error { return m.work.Recover(AsSystem(ctx), activityIdle) }
@@ -85,6 +88,7 @@ func (m *Mesh) followShared(s *postgres.Store) {
 		f.relay.Publish(c)
 		f.feed.Committed()
 	}))
+	f.search()
 	f.work.Go(f.keep)
 	f.work.Go(func() { f.doubt(m.mirrors.Undetermined) })
 }
@@ -184,6 +188,7 @@ func (f *shared) close() {
 		f.stop[i]()
 	}
 	f.feed.Close()
+	f.index.Close()
 	f.relay.Close()
 	f.work.Wait()
 }
@@ -200,13 +205,14 @@ func (f *shared) rest(pause time.Duration) bool {
 	}
 }
 
-// keep prunes the change rows and watches the notification queue.
+// keep prunes the change rows and watches the notification queue and the text index.
 func (f *shared) keep() {
 	prune, queue, abandoned := time.NewTicker(pruneEvery), time.NewTicker(queueEvery), time.NewTicker(activityIdle/5)
 	defer prune.Stop()
 	defer queue.Stop()
 	defer abandoned.Stop()
 	f.lookAtQueue()
+	f.lookAtSearch()
 	for {
 		select {
 		case <-f.ctx.Done():
@@ -219,6 +225,7 @@ func (f *shared) keep() {
 			}
 		case <-queue.C:
 			f.lookAtQueue()
+			f.lookAtSearch()
 		case <-abandoned.C:
 			if err := f.recoverWork(f.ctx); err != nil && f.ctx.Err() == nil {
 				f.log.Warn("activities of processes that are gone were not ended; it is tried again", "error", err)

@@ -241,6 +241,7 @@ func (m *Mesh) metrics() *prometheus.Registry {
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hubmesh_watches", Help: "Watches of nodes that are open."}, func() float64 { return float64(m.mirrors.Counts().Nodes) }))
 	if m.shared != nil {
 		r.MustRegister(m.feedMetrics())
+		r.MustRegister(m.searchMetrics())
 	}
 	if m.silo != nil {
 		r.MustRegister(m.siloMetrics())

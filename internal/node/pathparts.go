@@ -104,14 +104,14 @@ func (p Path) Fold() string { return Fold(string(p)) }
 func Fold(text string) string {
 	for i := range len(text) {
 		if c := text[i]; c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' {
-			return strings.Map(foldRune, text)
+			return strings.Map(FoldRune, text)
 		}
 	}
 	return text
 }
 
-// foldRune maps all runes that fold to each other (K, k and the Kelvin sign) to one of them.
-func foldRune(r rune) rune {
+// FoldRune is [Fold] of one character: it maps all that fold to each other (K, k and the Kelvin sign) to one of them.
+func FoldRune(r rune) rune {
 	if r < utf8.RuneSelf {
 		if r >= 'A' && r <= 'Z' {
 			r += 'a' - 'A'

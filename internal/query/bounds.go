@@ -19,6 +19,10 @@ type Bounds struct {
 	MainToo  bool     // a satellite also counts where its main node stands
 	Types    []string // node types; nil is "any"
 	Prefixes []string // beginnings of the path's text; nil is "any"
+
+	// Texts are terms, folded, of each list of which one occurs in the node, where a term is looked for. [Bounds.Admits]
+	// leaves them to the matcher.
+	Texts [][]string
 }
 
 // Bounds returns the bounds of the query.
@@ -54,6 +58,7 @@ func (q Query) Bounds() Bounds {
 	b.Paths = slices.Compact(b.Paths)
 	if q.where != nil && q.scope != ScopeNextLevel { // which looks at nodes that do not match
 		conjuncts(q.where, b.narrow)
+		b.Texts = occurring(q.where, nil)
 	}
 	return b
 }
@@ -93,6 +98,29 @@ func (b *Bounds) narrow(c condition) {
 		}
 		b.Prefixes = prefixes
 	}
+}
+
+// occurring adds to all the terms that occur in every match.
+func occurring(e expr, all [][]string) [][]string {
+	switch e := e.(type) {
+	case allOf:
+		for _, term := range e {
+			all = occurring(term, all)
+		}
+	case text:
+		all = append(all, []string{e.term})
+	case anyOf:
+		var one []string
+		for _, alternative := range e {
+			t, ok := alternative.(text)
+			if !ok {
+				return all
+			}
+			one = append(one, t.term)
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // Admits tells whether the node is within the bounds.

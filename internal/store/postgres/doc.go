@@ -10,6 +10,9 @@
 // Subscribers are told of the commits of this process. What other processes commit comes through the
 // change rows; package feed reads them.
 //
+// Text queries find their candidates by an index that one process fills from the change rows, [TextIndex]
+// (docs/decisions/text-search.md).
+//
 // It stands on package store and query, knows no hub, and is opened by the root package. Rules: data.md
 // §2; architecture.md decisions 7 to 9; storage.md §3 to §5, as docs/decisions/postgres-statements.md amends.
 package postgres

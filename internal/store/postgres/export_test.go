@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"github.com/hubmesh/hubmesh/internal/node"
+	"github.com/hubmesh/hubmesh/internal/query"
 	"github.com/hubmesh/hubmesh/internal/store"
 	"github.com/jackc/pgx/v5"
 	"time"
@@ -20,6 +21,12 @@ const FeedBehindText, FeedOpenText = feedBehindText, feedOpenText
 // Patient are options whose batches wait long for a row that something else holds.
 func Patient(o Options) Options {
 	o.patience = lockTimeout
+	return o
+}
+
+// Restless are options with which the text index is filled without a rest.
+func Restless(o Options) Options {
+	o.restless = true
 	return o
 }
 
@@ -93,4 +100,35 @@ func Suits(version int, encoding string, standby bool) error {
 // Query asks the primary.
 func (s *Store) Query(ctx context.Context, text string, args ...any) (pgx.Rows, error) {
 	return s.writes.Query(ctx, text, args...)
+}
+
+// BothWays answers a query with the text index and without it, from one state of the store, and tells whether the index
+// could say something.
+func (s *Store) BothWays(ctx context.Context, q query.Query) (with, without []node.Node, used bool, err error) {
+	err = pgx.BeginTxFunc(ctx, s.reads, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+		if _, used, err = s.found(ctx, tx, q.Bounds()); err != nil {
+			return err
+		}
+		if with, err = s.selectIn(ctx, tx, q); err != nil {
+			return err
+		}
+		without, err = store.Collect(q, candidatesOf(ctx, tx, q.Bounds(), false), s.options.ScanRows, s.options.ScanBytes)
+		return err
+	})
+	return with, without, used, err
+}
+
+// Found is how many candidates the text index leaves of a query.
+func (s *Store) Found(ctx context.Context, q query.Query) (n int, used bool, err error) {
+	err = pgx.BeginTxFunc(ctx, s.reads, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		paths, ok, err := s.found(ctx, tx, q.Bounds())
+		n, used = len(paths), ok
+		return err
+	})
+	return n, used, err
+}
+
+// FoundText is the statement of the candidates.
+func FoundText(q query.Query, at store.Position) (string, []any) {
+	return foundText(q.Bounds(), gramsOf(q.Bounds().Texts), at, 200_001)
 }

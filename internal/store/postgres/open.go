@@ -52,6 +52,7 @@ type Options struct {
 	Now func() time.Time
 
 	patience string // tests only: instead of lanePatience
+	restless bool   // tests only: the text index is filled without a rest
 }
 
 // Store keeps nodes in one PostgreSQL database. Make one with [Open].

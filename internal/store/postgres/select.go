@@ -17,8 +17,8 @@ import (
 // fetchRows is how many contents are fetched at a time for the nodes of a result.
 const fetchRows = 256
 
-// Select returns the nodes that q matches; see [store.Store]. The server narrows by place and type, the
-// matcher decides. Candidates come with their contents only where the matcher looks into them; else these
+// Select returns the nodes that q matches; see [store.Store]. The server narrows by place and type, and by the text
+// index where there is a term that it can be asked for; the matcher decides. Candidates come with their contents only where the matcher looks into them; else these
 // are fetched for the result. All of it sees one state of the store.
 func (s *Store) Select(ctx context.Context, q query.Query) ([]node.Node, error) {
 	var nodes []node.Node
@@ -35,7 +35,16 @@ func (s *Store) Select(ctx context.Context, q query.Query) ([]node.Node, error) 
 }
 
 func (s *Store) selectIn(ctx context.Context, tx pgx.Tx, q query.Query) ([]node.Node, error) {
-	nodes, err := store.Collect(q, candidatesOf(ctx, tx, q.Bounds(), !q.NeedsContent()), s.options.ScanRows, s.options.ScanBytes)
+	bounds := q.Bounds()
+	candidates := candidatesOf(ctx, tx, bounds, !q.NeedsContent())
+	paths, known, err := s.found(ctx, tx, bounds)
+	if err != nil {
+		return nil, err
+	}
+	if known {
+		candidates = these(ctx, tx, paths)
+	}
+	nodes, err := store.Collect(q, candidates, s.options.ScanRows, s.options.ScanBytes)
 	if err != nil || q.NeedsContent() || !q.ReturnsContent() {
 		return nodes, err
 	}
@@ -64,21 +73,28 @@ func candidatesOf(ctx context.Context, tx pgx.Tx, bounds query.Bounds, light boo
 			yield(node.Node{}, err)
 			return
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var r row
-			if err := r.scan(rows); err != nil {
-				yield(node.Node{}, err)
-				return
-			}
-			if !yield(r.node, nil) {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
+		yieldRows(rows, yield)
+	}
+}
+
+// yieldRows yields the nodes of rows, and tells whether more are asked for.
+func yieldRows(rows pgx.Rows, yield func(node.Node, error) bool) bool {
+	defer rows.Close()
+	for rows.Next() {
+		var r row
+		if err := r.scan(rows); err != nil {
 			yield(node.Node{}, err)
+			return false
+		}
+		if !yield(r.node, nil) {
+			return false
 		}
 	}
+	if err := rows.Err(); err != nil {
+		yield(node.Node{}, err)
+		return false
+	}
+	return true
 }
 
 // fetchContents fills in the contents of nodes.
@@ -103,6 +119,12 @@ func fetchContents(ctx context.Context, tx pgx.Tx, nodes []node.Node) error {
 // whereOf writes the bounds as a condition on mesh_nodes n.
 func whereOf(b query.Bounds) (string, []any) {
 	var w conditions
+	w.bound(b)
+	return w.text(), w.args
+}
+
+// bound writes the bounds.
+func (w *conditions) bound(b query.Bounds) {
 	w.place(b)
 	if b.MainOnly {
 		w.and("n.main_node = n.path")
@@ -118,10 +140,14 @@ func whereOf(b query.Bounds) (string, []any) {
 		}
 		w.and("(" + strings.Join(any, " or ") + ")")
 	}
+}
+
+// text is all terms as one condition.
+func (w *conditions) text() string {
 	if len(w.terms) == 0 {
-		return "true", nil
+		return "true"
 	}
-	return strings.Join(w.terms, " and "), w.args
+	return strings.Join(w.terms, " and ")
 }
 
 // conditions collects terms and the values of their parameters.
