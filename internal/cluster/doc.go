@@ -38,7 +38,13 @@
 // not be asked makes the answer "unknown", never "not here". What a Locate finds is in the directory again, and its
 // holder is told (Restored), which warns where its claim had landed and was lost. Whoever is told "not here" by the
 // very registration that it was sent to reports it as stale. Between views and connections that differ, the
-// triple (address, epoch, registration) orders attach and detach; no order of messages is assumed.
+// triple (address, epoch, registration) orders attach and detach; a claim that is complete for a slot (CompleteFor) has
+// the owner remove what the claimant does not name there, but for registrations that are younger than it. No order of
+// messages is assumed.
+//
+// A positive answer ends a Locate, a negative one waits for every member. An owner that does not answer a claim for a
+// grant for 0.2 s is not waited for alone: everybody is asked who serves the node, once, and where somebody does the
+// claim ends there; where nobody does it goes on, since only the owner grants.
 //
 // A silo that finds itself in no view is evicted: it has no epoch from then on, kills its node hubs, forgets its
 // slots and grants, and joins anew with another epoch, under which its process hubs are claimed again.

@@ -364,7 +364,7 @@ func newer(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.Replace(string(text), "const Version = 3\n", "const Version = 4\n", 1)
+	changed := strings.Replace(string(text), "const Version = 4\n", "const Version = 5\n", 1)
 	if changed == string(text) {
 		t.Fatal("the wire version is not where this test looks for it")
 	}

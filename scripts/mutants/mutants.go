@@ -72,6 +72,9 @@ var mutants = []mutant{
 	{name: "ended-word-ends-a-locate", rule: "what has ended does not stand for who has not answered", test: test{dirPkg, "TestTheWordOfWhoHasEndedDoesNotStandForThoseWhoHaveNotAnswered"}, edits: []edit{
 		{locateFile, " && (l.ended == nil || !l.ended(r.item.Addr, e))", ""},
 	}},
+	{name: "marks-prune-younger", rule: "a mark of completeness takes nothing that is younger away", test: test{dirPkg, "TestACompleteClaimPrunesWhatTheSiloDoesNotNameAnyMore"}, edits: []edit{
+		{claimsFile, " && e.Reg <= m.UpTo", ""},
+	}},
 	{name: "locate-off", rule: "locate off", edits: []edit{
 		{claimsFile, "	o.counts.Located++\n	self := o.self\n", "	if s.settled {\n		answer(o.located(n, m.Addr, Found{}))\n		return\n	}\n	answer(wire.Unknown{})\n	return\n	self := o.self\n"},
 	}},

@@ -140,7 +140,7 @@ func (b *batch) fill(slot []*registration) {
 // send starts a round for each registration of a batch: whatever was under way for it is replaced.
 func (c *Claimant) send(b *batch) {
 	b.key, b.self = c.view.Key(), c.self
-	m := wire.Claim{Head: wire.Head{From: c.self, To: b.to.Epoch, Key: b.key}, Items: make([]wire.ClaimItem, len(b.regs)), CompleteFor: b.complete}
+	m := wire.Claim{Head: wire.Head{From: c.self, To: b.to.Epoch, Key: b.key}, Items: make([]wire.ClaimItem, len(b.regs)), CompleteFor: b.complete, UpTo: c.counter.Load()}
 	b.rounds = make([]uint32, len(b.regs))
 	for i, r := range b.regs {
 		r.round++

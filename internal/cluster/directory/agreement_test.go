@@ -243,9 +243,12 @@ func TestACompleteClaimPrunesWhatTheSiloDoesNotNameAnyMore(t *testing.T) {
 	f.one(b, process(stays, 2))
 	f.one(b, kept(pending, 3))
 	f.one(c, process(clustertest.InSlot(f.slot, slots, "portal", 2), 1))
-	a := f.claimed(wire.Claim{Head: f.head(b), CompleteFor: all(f.slot), Items: []wire.ClaimItem{
+	younger := clustertest.InSlot(f.slot, slots, "acme", 1)
+	f.one(b, kept(younger, 5)) // its claim has overtaken the mark
+	a := f.claimed(wire.Claim{Head: f.head(b), CompleteFor: all(f.slot), UpTo: 4, Items: []wire.ClaimItem{
 		process(stays, 2), {Addr: pending, Reg: 4, Node: true, Phase: wire.Pending},
 	}})
+	f.holds(younger, b, 5)
 	if !a.Complete.Has(f.slot) || f.owner.Counts().Pruned != 1 {
 		t.Fatalf("%+v, %+v", a, f.owner.Counts())
 	}

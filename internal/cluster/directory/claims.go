@@ -64,7 +64,8 @@ func (o *Owner) complete(m wire.Claim) wire.Slots {
 }
 
 // prune removes the entries of a silo that it does not name any more where it has named all. They are
-// of registrations whose detach went to another owner while this one was taken for gone.
+// of registrations whose detach went to another owner while this one was taken for gone. A registration that is
+// younger than the mark has overtaken it.
 func (o *Owner) prune(m wire.Claim, slots wire.Slots) {
 	named := make(map[string]bool, len(m.Items))
 	for _, it := range m.Items {
@@ -75,7 +76,7 @@ func (o *Owner) prune(m wire.Claim, slots wire.Slots) {
 			continue
 		}
 		for a, e := range o.slots[i].entries {
-			if e.Epoch == m.From && !named[a] {
+			if e.Epoch == m.From && e.Reg <= m.UpTo && !named[a] {
 				delete(o.slots[i].entries, a)
 				o.counts.Pruned++
 			}

@@ -28,6 +28,7 @@ type flow struct {
 type packet struct {
 	end  bool          // of the connection: no cut loses it
 	late time.Duration // instead of the delay of the network
+	free bool          // where overtaking is allowed, it keeps no order
 	run  func()
 }
 
@@ -55,6 +56,10 @@ func (f *flow) transmit(way int, p packet) {
 	d := p.late
 	if d == 0 {
 		d = f.net.travel(from, to)
+	}
+	if p.free && f.net.overtaking {
+		to.at(f.net.sched.Now()+d, p.run)
+		return
 	}
 	f.last[way] = max(f.net.sched.Now()+d, f.last[way]+1) // order is kept
 	to.at(f.last[way], p.run)

@@ -181,7 +181,7 @@ func (m *Memory) flush(l *memoryLink) {
 	f := l.flow
 	frames, _ := f.s.take(nil, nil)
 	for _, r := range frames {
-		f.send(toServer, packet{run: func() { f.server.receive(f, r) }})
+		f.send(toServer, packet{free: r.class == Control, run: func() { f.server.receive(f, r) }})
 	}
 }
 

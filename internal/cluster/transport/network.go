@@ -18,16 +18,17 @@ import (
 //
 // Lock order: there is one lock, and it is not held over calls to handlers, done functions or timers.
 type Network struct {
-	mu     sync.Mutex
-	sched  Scheduler
-	rng    *rand.Rand
-	names  map[string]*Memory // the present incarnation of each name; for look-ups only
-	addrs  map[string]*Memory
-	cuts   map[[2]string]int
-	flows  []*flow // in the order of their dials
-	delay  DelayFunc
-	loss   float64
-	slower time.Duration
+	mu         sync.Mutex
+	sched      Scheduler
+	rng        *rand.Rand
+	names      map[string]*Memory // the present incarnation of each name; for look-ups only
+	addrs      map[string]*Memory
+	cuts       map[[2]string]int
+	flows      []*flow // in the order of their dials
+	delay      DelayFunc
+	loss       float64
+	slower     time.Duration
+	overtaking bool
 }
 
 // DelayFunc is how long a frame is under way. It must take its randomness from rng.
@@ -115,6 +116,14 @@ func (n *Network) SetSlow(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.slower = d
+}
+
+// SetOvertaking lets requests of the class [Control] overtake others of their connection, which no real one does:
+// what they say is to hold without their order.
+func (n *Network) SetOvertaking(on bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.overtaking = on
 }
 
 // Cut holds back what goes from one name to the other. Cuts of the same direction add up; names stand

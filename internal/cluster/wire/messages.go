@@ -8,7 +8,7 @@ import (
 
 // Version is the version of every encoding in this package. Silos with different ones refuse each other: see
 // transport.Config.Messages.
-const Version = 3
+const Version = 4
 
 // Kind says which request a frame carries. Its numbers are part of the wire.
 type Kind uint8
@@ -115,8 +115,11 @@ type (
 		Head
 		Items []ClaimItem
 		// CompleteFor are the slots for which the items are all that the sender serves or asks for:
-		// whatever else the receiver holds of it there is over.
+		// whatever else the receiver holds of it there is over, up to a registration number.
 		CompleteFor Slots
+		// UpTo is the newest registration of the sender when it was complete: the receiver may know later ones by
+		// messages that have overtaken this one.
+		UpTo uint64
 	}
 	// ClaimItem is one registration.
 	ClaimItem struct {

@@ -29,7 +29,7 @@ func (m Claim) append(b []byte) []byte {
 	for _, it := range m.Items {
 		b = appendItem(b, it)
 	}
-	return appendSlots(b, m.CompleteFor)
+	return appendUint(appendSlots(b, m.CompleteFor), m.UpTo)
 }
 
 func appendItem(b []byte, it ClaimItem) []byte {
@@ -167,7 +167,7 @@ func (r *reader) request(k Kind) Request {
 	case KindViewPush:
 		return ViewPush{View: r.view()}
 	case KindClaim:
-		return Claim{Head: r.head(), Items: list(r, itemSize, (*reader).item), CompleteFor: r.slots()}
+		return Claim{Head: r.head(), Items: list(r, itemSize, (*reader).item), CompleteFor: r.slots(), UpTo: r.uint()}
 	case KindDetach:
 		return Detach{Head: r.head(), Items: list(r, detachSize, (*reader).detachItem)}
 	case KindLookup:

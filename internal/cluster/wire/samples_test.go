@@ -62,7 +62,7 @@ func samples() []sample {
 		{name: "view-push/none", request: ViewPush{}},
 		{name: "claim", request: Claim{Head: sampleHead(), Items: []ClaimItem{
 			{Addr: "portal/1", Reg: 1, Phase: Kept}, {Addr: "acme/n", Reg: 2, Node: true, Phase: Wanted}, {Addr: "acme/m", Reg: 3, Node: true, Phase: Pending},
-		}, CompleteFor: sampleSlots()}},
+		}, CompleteFor: sampleSlots(), UpTo: 300}},
 		{name: "claim/empty", request: Claim{Head: sampleHead()}},
 		{name: "detach", request: Detach{Head: sampleHead(), Items: []DetachItem{{Addr: "portal/1", Reg: 1}, {Addr: "acme/n", Reg: math.MaxUint64, Node: true}}}},
 		{name: "lookup", request: Lookup{Head: sampleHead(), Addr: "portal/1"}},
