@@ -40,12 +40,7 @@ func commands(t *testing.T, page, heading string) (text string, ports map[string
 	ports = map[string]string{}
 	text = regexp.MustCompile(`127\.0\.0\.1:\d+`).ReplaceAllStringFunc(text, func(addr string) string {
 		if ports[addr] == "" {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			ports[addr] = l.Addr().String()
-			_ = l.Close()
+			ports[addr] = reserve(t)
 		}
 		return ports[addr]
 	})

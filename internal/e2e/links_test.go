@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -65,16 +66,23 @@ func (l *links) flags(name string) []string {
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		own, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		x = &exchange{listener: listener, to: own.Addr().String()}
-		own.Close()
+		x = &exchange{listener: listener, to: reserve(l.t)}
 		l.at[name] = x
 		l.work.Go(func() { l.accept(name, x) })
 	}
 	return []string{"--cluster-listen", x.to, "--advertise", x.listener.Addr().String()}
+}
+
+// reserve returns an address at which nobody listens, and at which nobody will before whoever it is for: it is of a host of
+// its own, where no connection of another process begins. Of 127.0.0.1 each port that is free may be the next one's.
+func reserve(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // runs notes the process that has a name.
