@@ -157,8 +157,8 @@ func (r texter) scribble(ctx context.Context, t testing.TB, s *postgres.Store) {
 func TestTheTextIndexAnswersAsALookAtAllNodesDoesWhateverIsWritten(t *testing.T) {
 	t.Parallel()
 	url := database(t)
-	a := open(t, postgres.Options{URL: url, Origin: "a"})
-	b := open(t, postgres.Options{URL: url, Origin: "b"})
+	a := open(t, postgres.Restless(postgres.Options{URL: url, Origin: "a"}))
+	b := open(t, postgres.Restless(postgres.Options{URL: url, Origin: "b"}))
 	other := stranger(t, url)
 	space(t, a, "acme")
 	r := newTexter(1)

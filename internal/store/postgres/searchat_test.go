@@ -34,7 +34,7 @@ func finds(t *testing.T, s *postgres.Store, text string, want int, by bool) {
 // left is an index that holds two nodes, and that nobody fills any more.
 func left(t *testing.T, url string) *postgres.Store {
 	t.Helper()
-	s := open(t, postgres.Options{URL: url, Origin: "a"})
+	s := open(t, postgres.Restless(postgres.Options{URL: url, Origin: "a"}))
 	space(t, s, "acme")
 	must(t, s, saying("acme/x", 1, "the old needle"), saying("acme/y", 1, "nothing"))
 	x := fill(t, s)
@@ -132,7 +132,7 @@ func TestATextIndexThatMayMissSomethingIsNotGoneBy(t *testing.T) {
 			}
 			finds(t, s, "needle", 2, false)
 			if what == "the database is of another server" {
-				s = open(t, postgres.Options{URL: url, Origin: "b"}) // a start settles it
+				s = open(t, postgres.Restless(postgres.Options{URL: url, Origin: "b"})) // a start settles it
 			}
 			x := fill(t, s)
 			settled(t, s)
@@ -145,7 +145,7 @@ func TestATextIndexThatMayMissSomethingIsNotGoneBy(t *testing.T) {
 	}
 	t.Run("a comparison that is cut off is made again", func(t *testing.T) {
 		url := database(t)
-		s := open(t, postgres.Options{URL: url, Origin: "a"})
+		s := open(t, postgres.Restless(postgres.Options{URL: url, Origin: "a"}))
 		other := stranger(t, url)
 		bulk(t, other, 3000)
 		if _, ok, err := s.Positions().Take(t.Context(), postgres.SearchConsumer, "a", time.Minute); err != nil || !ok {

@@ -25,7 +25,7 @@ func TestTheTextIndexIsThatOfItsNodesAfterCrashesAPromotionAndARestoreOfTheServe
 		t.Fatal(err)
 	}
 	p := proxied(t, first)
-	s := open(t, postgres.Options{URL: p.Through(url), Origin: "a"})
+	s := open(t, postgres.Restless(postgres.Options{URL: p.Through(url), Origin: "a"}))
 	space(t, s, "acme")
 	r := newTexter(7)
 	fill(t, s)
